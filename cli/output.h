@@ -1,0 +1,26 @@
+// Where results go: standard output, with errors noticed; and what a verb says on standard error while it works.
+#pragma once
+
+#include <string>
+#include <thread>
+
+#include "text/style.h"
+
+namespace dssync::cli {
+
+// Throws Error where the text could not be written in full (a closed pipe, a full disk).
+void write_result(const std::string& text);
+
+// `color`: "always", "never", or "auto" (only on a terminal, and not where NO_COLOR is set).
+Style style_of_output(const std::string& color);
+
+// Says `text` on standard error if it still exists after two seconds and somebody is watching.
+class PatienceNote {
+ public:
+  explicit PatienceNote(std::string text);
+
+ private:
+  std::jthread thread_;  // joined at the end of the note's life
+};
+
+}  // namespace dssync::cli

@@ -1,0 +1,44 @@
+// All that `dssync plan` has to tell, worked out once and then written as JSON or as text. Plain values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "dssync/planner/planner.h"
+#include "dssync/topology/topology.h"
+#include "text/style.h"
+
+namespace dssync::cli {
+
+// What another limit on the disagreement would bring.
+struct LimitRow {
+  double limit = 0;
+  bool chosen = false;
+  bool feasible = false;
+  double disagreement = 0;  // of the plan or, where there is none, the smallest that the group limit allows
+  double seconds = 0;
+  std::size_t rounds = 0;
+  std::size_t meetings_of_all = 0;
+};
+
+struct PlanReport {
+  std::string source;  // the topology's file, as the user wrote it
+  std::vector<std::string> notes;
+  std::int64_t bytes = 0;
+  double disagreement_limit = 0;
+  int group_limit = 0;  // 0: none
+  bool published = false;
+  Plan plan;
+  double ring_seconds = 0;
+  double hierarchical_seconds = 0;
+  std::vector<LimitRow> limits;  // ascending; for the text only
+
+  // Rounding in the last digit is no breach.
+  bool within_limit() const { return plan.mixing.steady_disagreement <= disagreement_limit * (1 + 1e-9) + 1e-12; }
+};
+
+std::string plan_as_json(const PlanReport& report, const Topology& topology);
+std::string plan_as_text(const PlanReport& report, const Topology& topology, const Style& style);
+
+}  // namespace dssync::cli

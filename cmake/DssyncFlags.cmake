@@ -1,0 +1,16 @@
+# How everything is compiled: the language, the warnings, the sanitizers. The functions of DssyncModule apply it.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+add_library(dssync_flags INTERFACE)
+target_compile_options(dssync_flags INTERFACE -Wall -Wextra -Wshadow -Wconversion $<$<BOOL:${DSSYNC_WERROR}>:-Werror>)
+
+if(DSSYNC_SANITIZE)
+  target_compile_options(
+    dssync_flags INTERFACE -fsanitize=${DSSYNC_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(dssync_flags INTERFACE -fsanitize=${DSSYNC_SANITIZE})
+endif()

@@ -1,0 +1,46 @@
+# Declares the parts of the project. Every list of files is explicit; tests/repository checks that no file is left out.
+
+include(GNUInstallDirs)
+if(DSSYNC_TESTS)
+  include(GoogleTest)
+endif()
+
+# dssync_module(NAME
+#   [INTERNAL]          not installed, and built only where something needs it
+#   [HEADERS file...]   public: installed, and compiled on their own where CMAKE_VERIFY_INTERFACE_HEADER_SETS is on
+#   SOURCES file...     with the headers that only the project itself includes
+#   [DEPENDS target...] modules that the public headers include
+#   [USES target...]    libraries that only the sources need
+#   [TESTS file...]     unit tests, beside the sources
+#   [TEST_USES target...])
+#
+# A static library `dssync_NAME`, called `dssync::NAME` by those who use it, and its unit tests `dssync_NAME_test`.
+function(dssync_module name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "INTERNAL" "" "HEADERS;SOURCES;DEPENDS;USES;TESTS;TEST_USES")
+  add_library(dssync_${name} STATIC ${arg_SOURCES})
+  add_library(dssync::${name} ALIAS dssync_${name})
+  set_target_properties(dssync_${name} PROPERTIES EXPORT_NAME ${name})
+  target_compile_features(dssync_${name} PUBLIC cxx_std_20)
+  target_link_libraries(dssync_${name} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_USES} $<BUILD_INTERFACE:dssync_flags>)
+  if(arg_INTERNAL)
+    set_target_properties(dssync_${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+  else()
+    target_sources(
+      dssync_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR}/generated
+                                               FILES ${arg_HEADERS})
+    install(TARGETS dssync_${name} EXPORT dssync-targets FILE_SET HEADERS)
+  endif()
+  if(DSSYNC_TESTS AND arg_TESTS)
+    dssync_program(dssync_${name}_test
+      SOURCES ${arg_TESTS} USES dssync_${name} ${arg_TEST_USES} GTest::gmock GTest::gtest_main)
+    target_compile_definitions(dssync_${name}_test PRIVATE DSSYNC_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    gtest_discover_tests(dssync_${name}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
+  endif()
+endfunction()
+
+# dssync_program(NAME SOURCES file... USES target...): an executable that is compiled as the modules are.
+function(dssync_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;USES")
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_USES} dssync_flags)
+endfunction()

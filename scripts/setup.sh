@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that dssync needs, and only those that are missing.
+#
+#   scripts/setup.sh build   what `make build` and `make demo` need
+#   scripts/setup.sh test    that, and what `make test` needs
+#   scripts/setup.sh lint    what `make format` and `make tidy` need
+#
+# Asks nothing. Does not touch apt when nothing is missing; otherwise it needs root or sudo.
+set -euo pipefail
+
+build_packages=(
+  make                # runs the targets of the Makefile
+  cmake               # configures the build
+  ninja-build         # runs the build
+  g++                 # compiles C++20
+  libfmt-dev          # formats text and numbers
+  libyaml-cpp-dev     # reads topology files
+  libcli11-dev        # parses the command line
+  nlohmann-json3-dev  # writes --format json
+)
+test_packages=(
+  libgtest-dev        # unit tests
+  libgmock-dev        # matchers for the unit tests
+  libbenchmark-dev    # the benchmark of the planner, which the dev build compiles too
+  python3             # tests of the repository
+  python3-pytest      # tests of the command line
+  clang-14            # compiles the fuzz targets
+  libclang-rt-14-dev  # libFuzzer and the sanitizers of clang
+)
+lint_packages=(
+  clang-14         # compiles what clang-tidy reads
+  clang-format-14  # make format, make format-check
+  clang-tidy-14    # make tidy
+)
+
+fail() {
+  echo "setup: $*" >&2
+  exit 1
+}
+
+is_installed() {
+  [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]
+}
+
+as_root() {
+  if [[ $(id -u) == 0 ]]; then
+    env DEBIAN_FRONTEND=noninteractive "$@"
+  elif command -v sudo >/dev/null; then
+    sudo env DEBIAN_FRONTEND=noninteractive "$@"
+  else
+    fail "installing needs root, and there is no sudo. As root, run: apt-get install ${missing[*]}"
+  fi
+}
+
+case "${1:-}" in
+  build) wanted=("${build_packages[@]}") ;;
+  test) wanted=("${build_packages[@]}" "${test_packages[@]}") ;;
+  lint) wanted=("${build_packages[@]}" "${lint_packages[@]}") ;;
+  *)
+    echo "usage: scripts/setup.sh build|test|lint" >&2
+    exit 2
+    ;;
+esac
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+  fail "this is not Debian or a system like it (no dpkg-query or apt-get)." \
+    "Install what these Debian packages hold, then run cmake --preset release: ${wanted[*]}"
+fi
+
+missing=()
+for package in "${wanted[@]}"; do
+  is_installed "$package" || missing+=("$package")
+done
+if [[ ${#missing[@]} == 0 ]]; then
+  echo "setup: all ${#wanted[@]} packages for '$1' are there"
+  exit 0
+fi
+
+# A fresh machine may still be updating itself: wait for it.
+apt_options=(-q -o DPkg::Lock::Timeout=300)
+echo "setup: installing ${#missing[@]} of ${#wanted[@]} packages for '$1': ${missing[*]}"
+as_root apt-get "${apt_options[@]}" update || fail "apt-get update failed; is the network reachable?"
+as_root apt-get "${apt_options[@]}" install -y --no-install-recommends "${missing[@]}" ||
+  fail "apt-get could not install: ${missing[*]} (dssync is made for Debian 12)"
+echo "setup: done"

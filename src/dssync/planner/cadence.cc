@@ -1,0 +1,225 @@
+// When one region averages within a cycle.
+#include "dssync/planner/cadence.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace dssync {
+namespace {
+
+// Up to this length the slots of grid rounds are improved by exchanging them; beyond it an even spread is good enough.
+constexpr int kPolishedLength = 8;
+
+Slots bit(int slot) { return Slots{1} << slot; }
+
+// Rounds since the last average, summed over a gap of `gap` rounds that ends with one: 0 + 1 + ... + (gap - 1).
+int gap_cost(int gap) { return gap * (gap - 1) / 2; }
+
+// The same for a gap that is split evenly by `extra` more averages.
+int split_cost(int gap, int extra) {
+  const int pieces = extra + 1;
+  const int longer = gap % pieces;
+  return longer * gap_cost(gap / pieces + 1) + (pieces - longer) * gap_cost(gap / pieces);
+}
+
+struct Gap {
+  int start;
+  int length;
+  int extra = 0;
+
+  int gain() const { return split_cost(length, extra) - split_cost(length, extra + 1); }
+};
+
+// The gaps between taken slots around the cycle; the start is a taken slot. REQUIRES: taken != 0.
+std::vector<Gap> gaps_of(Slots taken, int length) {
+  std::vector<Gap> gaps;
+  int last = 63 - std::countl_zero(taken) - length;
+  for (Slots left = taken; left != 0; left &= left - 1) {
+    const int slot = std::countr_zero(left);
+    gaps.push_back({last, slot - last});
+    last = slot;
+  }
+  return gaps;
+}
+
+// The components of a grid: each non-empty set of digits, with its number of degrees of freedom.
+struct Component {
+  unsigned digits;
+  double freedom;
+};
+
+std::vector<Component> components_of(const std::vector<int>& digits) {
+  std::vector<Component> components;
+  for (unsigned set = 1; set < (1U << digits.size()); ++set) {
+    double freedom = 1;
+    for (std::size_t a = 0; a < digits.size(); ++a) {
+      freedom *= (set >> a & 1U) != 0 ? digits[a] - 1 : 1;
+    }
+    components.push_back({set, freedom});
+  }
+  return components;
+}
+
+double grid_disagreement(const std::vector<Component>& components, Slots full, const std::vector<Slots>& axes,
+                         int length) {
+  double sum = 0;
+  for (const Component& component : components) {
+    Slots slots = full;
+    for (std::size_t a = 0; a < axes.size(); ++a) {
+      slots |= (component.digits >> a & 1U) != 0 ? axes[a] : 0;
+    }
+    sum += component.freedom * mean_age(slots, length);
+  }
+  return sum;
+}
+
+// Finds good slots for a given number of whole and of grid averages.
+class GridFitter {
+ public:
+  GridFitter(const std::vector<int>& digits, int length, Slots inherited)
+      : digits_(digits), components_(components_of(digits)), length_(length), inherited_(inherited) {}
+
+  Cadence fit(int wholes, int partials) {
+    Cadence cadence;
+    cadence.whole = spread(inherited_, wholes, length_);
+    const Slots partial = spread(inherited_ | cadence.whole, partials, length_);
+    cadence.axes.assign(digits_.size(), 0);
+    std::size_t turn = 0;
+    for (Slots left = partial; left != 0; left &= left - 1) {
+      cadence.axes[turn++ % digits_.size()] |= left & -left;
+    }
+    cadence.disagreement = cost(cadence);
+    if (length_ <= kPolishedLength) {
+      polish(cadence);
+    }
+    return cadence;
+  }
+
+ private:
+  double cost(const Cadence& cadence) const {
+    return grid_disagreement(components_, inherited_ | cadence.whole, cadence.axes, length_);
+  }
+
+  // Exchanges the contents of two slots as long as that helps.
+  void polish(Cadence& cadence) const {
+    for (bool improved = true; improved;) {
+      improved = false;
+      for (int a = 0; a < length_; ++a) {
+        for (int b = 0; b < a; ++b) {
+          if (((inherited_ >> a | inherited_ >> b) & 1U) == 0) {
+            improved |= exchange(cadence, a, b);
+          }
+        }
+      }
+    }
+  }
+
+  bool exchange(Cadence& cadence, int a, int b) const {
+    Cadence other = cadence;
+    bool differ = false;
+    const auto swap_bits = [&](Slots& slots) {
+      if ((slots >> a & 1U) != (slots >> b & 1U)) {
+        slots ^= bit(a) | bit(b);
+        differ = true;
+      }
+    };
+    swap_bits(other.whole);
+    std::for_each(other.axes.begin(), other.axes.end(), swap_bits);
+    if (!differ) {
+      return false;
+    }
+    other.disagreement = cost(other);
+    if (other.disagreement >= cadence.disagreement - 1e-12) {
+      return false;
+    }
+    cadence = std::move(other);
+    return true;
+  }
+
+  const std::vector<int>& digits_;
+  const std::vector<Component> components_;
+  const int length_;
+  const Slots inherited_;
+};
+
+std::vector<Cadence> make_cadences(const Shape& shape, int length, Slots inherited) {
+  std::vector<Cadence> cadences;
+  const int free = length - std::popcount(inherited);
+  for (int wholes = 0; wholes <= free; ++wholes) {
+    Cadence cadence;
+    cadence.whole = spread(inherited, wholes, length);
+    cadence.disagreement = (shape.parts - 1) * mean_age(inherited | cadence.whole, length);
+    cadences.push_back(std::move(cadence));
+  }
+  for (std::size_t grid = 0; grid < shape.grids.size(); ++grid) {
+    GridFitter fitter(shape.grids[grid], length, inherited);
+    for (int wholes = 0; wholes <= free; ++wholes) {
+      for (int partials = 1; partials <= free - wholes; ++partials) {
+        cadences.push_back(fitter.fit(wholes, partials));
+        cadences.back().grid = static_cast<int>(grid);
+      }
+    }
+  }
+  std::erase_if(cadences, [](const Cadence& cadence) { return !std::isfinite(cadence.disagreement); });
+  std::stable_sort(cadences.begin(), cadences.end(),
+                   [](const Cadence& a, const Cadence& b) { return a.disagreement < b.disagreement; });
+  return cadences;
+}
+
+}  // namespace
+
+double mean_age(Slots slots, int length) {
+  if (slots == 0) {
+    return std::numeric_limits<double>::infinity();
+  }
+  int sum = 0;
+  int last = 63 - std::countl_zero(slots) - length;
+  for (Slots left = slots; left != 0; left &= left - 1) {
+    const int slot = std::countr_zero(left);
+    sum += gap_cost(slot - last);
+    last = slot;
+  }
+  return static_cast<double>(sum) / length;
+}
+
+Slots spread(Slots taken, int count, int length) {
+  Slots added = 0;
+  if (taken == 0) {
+    for (int i = 0; i < count; ++i) {
+      added |= bit(i * length / count);
+    }
+    return added;
+  }
+  std::vector<Gap> gaps = gaps_of(taken, length);
+  for (int i = 0; i < count; ++i) {
+    const auto widest = std::max_element(gaps.begin(), gaps.end(), [](const Gap& a, const Gap& b) {
+      return std::pair(a.extra + 1 < a.length, a.gain()) < std::pair(b.extra + 1 < b.length, b.gain());
+    });
+    ++widest->extra;
+  }
+  for (const Gap& gap : gaps) {
+    for (int i = 1; i <= gap.extra; ++i) {
+      added |= bit((gap.start + i * gap.length / (gap.extra + 1) + length) % length);
+    }
+  }
+  return added;
+}
+
+Slots Cadence::partial() const {
+  return std::accumulate(axes.begin(), axes.end(), Slots{0}, [](Slots a, Slots b) { return a | b; });
+}
+
+const std::vector<Cadence>& CadenceBook::cadences(const Shape& shape, int length, Slots inherited) {
+  const auto [entry, is_new] = known_.try_emplace({shape, length, inherited});
+  if (is_new) {
+    entry->second = make_cadences(shape, length, inherited);
+  }
+  return entry->second;
+}
+
+}  // namespace dssync

@@ -1,0 +1,402 @@
+// The search under a group limit.
+#include "dssync/planner/limited_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "dssync/planner/cadence.h"
+#include "dssync/planner/cost.h"
+#include "dssync/planner/grid.h"
+#include "dssync/planner/rounds.h"
+#include "dssync/topology/regions.h"
+
+namespace dssync {
+namespace {
+
+constexpr double kTolerance = 1e-9;
+
+std::size_t index(int value) { return static_cast<std::size_t>(value); }
+
+// How things that are too many for one group are shuffled.
+enum class Shuffle {
+  kGrid,       // mixing_rounds: exact where that is possible
+  kFewGroups,  // the fewest groups: neighbours, then dealt out, then dealt out askew
+  kStrides,    // the fewest groups along the circle of all things, with growing strides
+};
+
+// One member of the family.
+struct Recipe {
+  int group = 2;  // the largest group to use
+  Shuffle shuffle = Shuffle::kGrid;
+  int delegates = 1;      // workers per region that cross at once
+  int inner_repeats = 1;  // how often the inner rounds of a region come before regions meet
+  int depth = 0;          // how deep the tree of regions is followed; 0: the network is taken as flat
+
+  auto operator<=>(const Recipe&) const = default;
+};
+
+// Cuts a sequence into `groups` pieces of nearly equal size.
+Division cut(const std::vector<int>& sequence, int groups) {
+  Division division(index(groups));
+  for (std::size_t i = 0; i < sequence.size(); ++i) {
+    division[i * index(groups) / sequence.size()].push_back(sequence[i]);
+  }
+  return division;
+}
+
+// n > g things in the fewest groups. Neighbours and a deal mix exactly if every group of the one meets every group of
+// the other equally; the askew deal helps where groups are too small for that.
+std::vector<Division> few_groups(int n, int g) {
+  const int groups = (n + g - 1) / g;
+  std::vector<int> neighbours;
+  std::vector<int> dealt;
+  std::vector<int> askew;
+  for (int i = 0; i < n; ++i) {
+    neighbours.push_back(i);
+  }
+  const Division rows = cut(neighbours, groups);
+  for (int hand = 0; hand < groups; ++hand) {
+    for (int i = hand; i < n; i += groups) {
+      dealt.push_back(i);
+    }
+    for (int row = 0; row < groups; ++row) {
+      const std::vector<int>& things = rows[index(row)];
+      for (int i = (hand + row) % groups; i < static_cast<int>(things.size()); i += groups) {
+        askew.push_back(things[index(i)]);
+      }
+    }
+  }
+  std::vector<Division> rounds{rows, cut(dealt, groups)};
+  if (groups * groups > n) {
+    rounds.push_back(cut(askew, groups));
+  }
+  return rounds;
+}
+
+// n > g things: pieces of the circle 0, s, 2s, ... for strides s = 1, g, g^2, ...; each time it starts a little further
+// on.
+std::vector<Division> strides(int n, int g) {
+  std::vector<Division> rounds;
+  int start = 0;
+  for (std::int64_t power = 1; power < n; power *= g) {
+    int stride = static_cast<int>(power);
+    while (std::gcd(stride, n) != 1) {
+      ++stride;
+    }
+    std::vector<int> circle;
+    for (int i = 0; i < n; ++i) {
+      circle.push_back(static_cast<int>((start + static_cast<std::int64_t>(i) * stride) % n));
+    }
+    rounds.push_back(cut(circle, (n + g - 1) / g));
+    start += 1;
+  }
+  return rounds;
+}
+
+std::vector<Division> shuffled(int n, const Recipe& recipe) {
+  if (n > recipe.group && recipe.shuffle == Shuffle::kFewGroups) {
+    return few_groups(n, recipe.group);
+  }
+  if (n > recipe.group && recipe.shuffle == Shuffle::kStrides) {
+    return strides(n, recipe.group);
+  }
+  return mixing_rounds(n, recipe.group);
+}
+
+// Follows a recipe on a tree of regions.
+class Cook {
+ public:
+  Cook(std::vector<Region> regions, const Recipe& recipe) : regions_(std::move(regions)), recipe_(recipe) {}
+
+  std::vector<Division> rounds() const { return rounds_of(regions_.front()); }
+
+ private:
+  std::vector<Division> rounds_of(const Region& region) const {
+    if (static_cast<int>(region.members.size()) <= recipe_.group) {
+      return region.members.size() > 1 ? std::vector<Division>{{region.members}} : std::vector<Division>{};
+    }
+    if (region.children.empty()) {
+      return translate(shuffled(static_cast<int>(region.loose.size()), recipe_), singles(region.loose));
+    }
+    const std::vector<std::vector<int>> parts = parts_of(region);
+    const std::vector<Division> inner = inner_rounds(region);
+    std::size_t largest = 0;
+    for (const std::vector<int>& part : parts) {
+      largest = std::max(largest, part.size());
+    }
+    const int together = recipe_.group / static_cast<int>(largest);
+    if (together >= 2) {  // several whole parts fit into one group
+      Recipe of_parts = recipe_;
+      of_parts.group = together;
+      return joined(inner, translate(shuffled(static_cast<int>(parts.size()), of_parts), parts));
+    }
+    return with_delegates(inner, parts, static_cast<int>(largest), region.parent == kNone ? kMaxCycle : kMaxCycle / 8);
+  }
+
+  // The rounds of all child regions side by side, repeated; a region with fewer rounds starts over.
+  std::vector<Division> inner_rounds(const Region& region) const {
+    std::vector<std::vector<Division>> all;
+    std::size_t length = 0;
+    for (const int child : region.children) {
+      all.push_back(rounds_of(regions_[index(child)]));
+      length = std::max(length, all.back().size());
+    }
+    if (length * index(recipe_.inner_repeats) <= index(kMaxCycle) / 2) {
+      length *= index(recipe_.inner_repeats);
+    }
+    std::vector<Division> merged(length);
+    for (const std::vector<Division>& rounds : all) {
+      for (std::size_t t = 0; t < length && !rounds.empty(); ++t) {
+        const Division& division = rounds[t % rounds.size()];
+        merged[t].insert(merged[t].end(), division.begin(), division.end());
+      }
+    }
+    return merged;
+  }
+
+  // Inner rounds, then rounds in which some workers of each part meet those of the others while the rest goes on
+  // inside; then the same with other delegates, until all have been or the cycle gets too long.
+  std::vector<Division> with_delegates(const std::vector<Division>& inner, const std::vector<std::vector<int>>& parts,
+                                       int largest, int longest) const {
+    const std::vector<Division> crossings = shuffled(static_cast<int>(parts.size()), recipe_);
+    const int lanes = std::min(recipe_.delegates, largest);
+    const int turn_length = static_cast<int>(inner.size() + crossings.size());
+    const int turns = std::clamp((largest + lanes - 1) / lanes, 1, std::max(1, longest / turn_length));
+    std::vector<Division> rounds;
+    for (int turn = 0; turn < turns; ++turn) {
+      rounds.insert(rounds.end(), inner.begin(), inner.end());
+      for (std::size_t c = 0; c < crossings.size(); ++c) {
+        const Division* meanwhile = inner.empty() ? nullptr : &inner[c % inner.size()];
+        rounds.push_back(cross(crossings[c], parts, turn, lanes, meanwhile));
+      }
+    }
+    return rounds;
+  }
+
+  // One crossing: in each lane, the delegates of a group of parts average; the others keep to `meanwhile`.
+  static Division cross(const Division& crossing, const std::vector<std::vector<int>>& parts, int turn, int lanes,
+                        const Division* meanwhile) {
+    Division division;
+    std::set<int> busy;
+    for (int lane = 0; lane < lanes; ++lane) {
+      for (const std::vector<int>& group : crossing) {
+        std::vector<int> delegates;
+        for (const int part : group) {
+          const std::vector<int>& members = parts[index(part)];
+          const auto turns = static_cast<std::size_t>(turn) * index(lanes) + index(lane);
+          if (index(lane) < members.size()) {
+            delegates.push_back(members[turns % members.size()]);
+          }
+        }
+        std::erase_if(delegates, [&](int position) { return !busy.insert(position).second; });
+        division.push_back(std::move(delegates));
+      }
+    }
+    for (std::vector<int> group : meanwhile == nullptr ? Division{} : *meanwhile) {
+      std::erase_if(group, [&](int position) { return busy.contains(position); });
+      division.push_back(std::move(group));
+    }
+    std::erase_if(division, [](const std::vector<int>& group) { return group.size() < 2; });
+    return division;
+  }
+
+  std::vector<std::vector<int>> parts_of(const Region& region) const {
+    std::vector<std::vector<int>> parts = singles(region.loose);
+    for (const int child : region.children) {
+      parts.push_back(regions_[index(child)].members);
+    }
+    return parts;
+  }
+
+  static std::vector<std::vector<int>> singles(const std::vector<int>& positions) {
+    std::vector<std::vector<int>> parts;
+    for (const int position : positions) {
+      parts.push_back({position});
+    }
+    return parts;
+  }
+
+  static std::vector<Division> translate(const std::vector<Division>& rounds,
+                                         const std::vector<std::vector<int>>& parts) {
+    std::vector<Division> translated;
+    for (const Division& round : rounds) {
+      Division division;
+      for (const std::vector<int>& group : round) {
+        std::vector<int> members;
+        for (const int part : group) {
+          members.insert(members.end(), parts[index(part)].begin(), parts[index(part)].end());
+        }
+        division.push_back(std::move(members));
+      }
+      translated.push_back(std::move(division));
+    }
+    return translated;
+  }
+
+  static std::vector<Division> joined(std::vector<Division> first, const std::vector<Division>& second) {
+    first.insert(first.end(), second.begin(), second.end());
+    return first;
+  }
+
+  const std::vector<Region> regions_;
+  const Recipe recipe_;
+};
+
+std::vector<int> group_sizes(int limit, int workers) {
+  const int most = std::min(limit, workers);
+  std::set<int> sizes{most};
+  for (int size = 2; size < most; size = size < 4 ? size + 1 : size * 2) {
+    sizes.insert(size);
+  }
+  return {sizes.begin(), sizes.end()};
+}
+
+// The tree cut off at a depth: regions there hold their workers directly.
+std::vector<Region> pruned(const std::vector<Region>& regions, int depth) {
+  std::vector<Region> result = regions;
+  for (Region& region : result) {
+    if (region.depth >= depth) {
+      region.children.clear();
+      region.loose = region.members;
+    }
+  }
+  return result;
+}
+
+// A large network gets fewer: each takes long to measure there.
+std::set<Recipe> recipes(int limit, int workers, int depth) {
+  constexpr int kManyWorkers = 512;
+  std::set<Recipe> all;
+  const bool few = workers > kManyWorkers;
+  for (const int group : few ? std::vector<int>{std::min(limit, workers)} : group_sizes(limit, workers)) {
+    for (const Shuffle shuffle : {Shuffle::kGrid, Shuffle::kFewGroups, Shuffle::kStrides}) {
+      all.insert({group, shuffle, 1, 1, 0});
+      for (const int cut_at : {std::min(depth, 1), depth}) {
+        all.insert({group, shuffle, 1, 1, cut_at});
+        all.insert({group, shuffle, workers, 1, cut_at});
+        if (!few) {
+          all.insert({group, shuffle, 1, 3, cut_at});
+          all.insert({group, shuffle, 2, 1, cut_at});
+        }
+      }
+    }
+  }
+  return all;
+}
+
+// The base's rounds with idle ones spread evenly between them.
+Schedule with_idle(const Schedule& rounds, int idle, const Topology& topology) {
+  const std::size_t total = rounds.size() + index(idle);
+  Schedule result;
+  for (std::size_t t = 0, next = 0; t < total; ++t) {
+    if (t * rounds.size() / total >= next || total - t == rounds.size() - next) {
+      result.push_back(rounds[next++]);
+    } else {
+      result.push_back(make_round({}, topology));
+    }
+    if (next == rounds.size()) {
+      result.insert(result.end(), total - t - 1, make_round({}, topology));
+      break;
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+LimitedSearch::LimitedSearch(const Topology& topology, double bytes, int group_limit) : topology_(topology) {
+  const std::vector<Region> regions = find_regions(topology);
+  int depth = 0;
+  for (const Region& region : regions) {
+    depth = std::max(depth, region.depth);
+  }
+  std::vector<std::vector<Division>> cycles;
+  for (const Recipe& recipe : recipes(group_limit, topology.workers(), depth)) {
+    cycles.push_back(Cook(pruned(regions, recipe.depth), recipe).rounds());
+  }
+  std::sort(cycles.begin(), cycles.end());
+  cycles.erase(std::unique(cycles.begin(), cycles.end()), cycles.end());
+  std::erase_if(cycles, [](const std::vector<Division>& cycle) { return cycle.size() > index(kMaxCycle); });
+  for (const std::vector<Division>& cycle : cycles) {
+    Base base;
+    for (const Division& division : cycle) {
+      base.rounds.push_back(make_round(division, topology));
+    }
+    base.seconds = cost_of(base.rounds, static_cast<int>(base.rounds.size()), topology, bytes).seconds_per_iteration;
+    bases_.push_back(std::move(base));
+  }
+  // The cheap ones first: what they reach spares measuring the others.
+  std::stable_sort(bases_.begin(), bases_.end(), [](const Base& a, const Base& b) { return a.seconds < b.seconds; });
+}
+
+// S with that many idle rounds if it is at most `limit`, otherwise anything above.
+double LimitedSearch::disagreement_with(Base& base, int idle, double limit) {
+  if (const auto known = base.disagreement.find(idle); known != base.disagreement.end()) {
+    return known->second;
+  }
+  const Schedule schedule = with_idle(base.rounds, idle, topology_);
+  const double floor = disagreement_floor(schedule, topology_.workers());
+  if (floor > limit) {
+    return floor;
+  }
+  const double measured = steady_disagreement(schedule, topology_.workers());
+  base.disagreement.emplace(idle, measured);
+  return measured;
+}
+
+// The most idle rounds, but at least `least`, that keep S within the limit; kNone where not even `least` does.
+int LimitedSearch::most_idle(Base& base, int least, double limit) {
+  const double enough = limit + kTolerance;
+  const auto fits = [&](int idle) { return disagreement_with(base, idle, enough) <= enough; };
+  int high = std::max(0, kMaxCycle - static_cast<int>(base.rounds.size()));
+  if (least > high || !fits(least)) {
+    return kNone;
+  }
+  while (least < high) {
+    const int middle = (least + high + 1) / 2;
+    if (fits(middle)) {
+      least = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return least;
+}
+
+std::optional<Found> LimitedSearch::best(double disagreement) {
+  std::optional<Found> found;
+  double least = std::numeric_limits<double>::infinity();
+  for (Base& base : bases_) {
+    const auto length = static_cast<double>(base.rounds.size());
+    // Fewer idle rounds than this would not make it faster than what is found.
+    const int needed = found ? static_cast<int>(std::floor(base.seconds * length / least - length)) + 1 : 0;
+    const int idle = most_idle(base, std::max(0, needed), disagreement);
+    if (idle != kNone) {
+      least = base.seconds * length / (length + idle);
+      found = {with_idle(base.rounds, idle, topology_), static_cast<int>(length) + idle};
+    }
+  }
+  return found;
+}
+
+double LimitedSearch::smallest_disagreement() {
+  std::vector<std::pair<double, Base*>> by_floor;
+  for (Base& base : bases_) {
+    by_floor.emplace_back(disagreement_floor(base.rounds, topology_.workers()), &base);
+  }
+  std::stable_sort(by_floor.begin(), by_floor.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto& [floor, base] : by_floor) {
+    if (floor < least) {
+      least = std::min(least, disagreement_with(*base, 0, least));
+    }
+  }
+  return least;
+}
+
+}  // namespace dssync

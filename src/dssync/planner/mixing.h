@@ -1,0 +1,30 @@
+// How well a schedule mixes: docs/mixing.md. Depends on the groups alone, not on the network. Pure; thread-safe.
+#pragma once
+
+#include "dssync/planner/schedule.h"
+
+namespace dssync {
+
+struct Mixing {
+  // ||W_T ... W_1 - J||_2: what is left of a disagreement after one cycle, at worst. 1: some workers never meet.
+  double cycle_norm = 1;
+  // S: the stationary mean squared distance from the average when every iteration adds unit noise to each worker and
+  // then averages. Infinite where cycle_norm is 1.
+  double steady_disagreement = 0;
+
+  // One cycle makes all replicas equal.
+  bool exact() const { return cycle_norm < 1e-9; }
+};
+
+// REQUIRES: check_schedule(schedule, workers) passes.
+// Exact where all rounds commute (every grid, every plan of nested regions) and for up to 512 workers; beyond that S is
+// measured on a simulation with a fixed seed (standard error below one percent).
+Mixing measure_mixing(const Schedule& schedule, int workers);
+
+// S alone. REQUIRES: as above.
+double steady_disagreement(const Schedule& schedule, int workers);
+
+// A quick lower bound of S: O(N) per round where measure_mixing may take O(N^2). REQUIRES: as above.
+double disagreement_floor(const Schedule& schedule, int workers);
+
+}  // namespace dssync

@@ -1,0 +1,438 @@
+// The search over cadences of nested regions.
+//
+// For a cycle of T rounds and an allowed load `tau` (seconds per iteration on any link), the least disagreement follows
+// from the root downwards: once the cadences of the regions above are chosen, each child region is a problem of its
+// own. Least tau for which it stays within the limit: by bisection, for every T.
+#include "dssync/planner/nested_search.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "dssync/planner/cadence.h"
+#include "dssync/planner/cost.h"
+#include "dssync/planner/grid.h"
+#include "dssync/planner/rounds.h"
+#include "dssync/topology/regions.h"
+
+namespace dssync {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kTolerance = 1e-9;    // of S against its limit, and of loads against tau
+constexpr double kWorthwhile = 0.995;  // a longer cycle must be this much faster
+constexpr std::size_t kMaxDigits = 6;
+
+std::size_t index(int value) { return static_cast<std::size_t>(value); }
+
+// One way for a region to average: its parts as a whole (way 0), or along a digit of a grid (way 1 + index of the
+// grid).
+struct Way {
+  std::vector<Division> axes;  // positions; one division per digit, just one for the whole
+  double latency = 0;          // seconds
+};
+
+// Seconds of a link's time that one average takes, for the averages of a region and of those above it, by depth and
+// way.
+struct Term {
+  int depth;
+  int way;
+  double seconds;
+
+  auto operator<=>(const Term&) const = default;
+};
+using Row = std::vector<Term>;
+
+struct Child {
+  int region;        // one that stands for all alike
+  double count = 1;  // how many there are
+};
+
+struct RegionModel {
+  Shape shape;
+  std::vector<Way> ways;
+  std::vector<Row> link_rows;   // the links that this region's averages use and no inner region's
+  std::vector<Row> clock_rows;  // the time of a worker's averages if they follow each other
+  std::vector<Child> children;  // alike ones counted together
+  std::vector<int> stand_in;    // for each child region: the one that stands for it
+};
+
+// How often each region on the way from the root averages, by depth.
+struct Turn {
+  int wholes = 0;
+  int grid = 0;
+  int partials = 0;
+
+  double times(int way) const { return way == 0 ? wholes : way == grid + 1 ? partials : 0; }
+};
+
+// The grids of a region's parts worth trying: the smallest groups with few digits, and the squarest.
+std::vector<std::vector<int>> grids_of(int parts) {
+  std::vector<std::vector<int>> grids;
+  for (int group = 2; group < parts && grids.size() < 2; ++group) {
+    const std::vector<int> digits = grid_digits(parts, group);
+    const bool is_news = !digits.empty() && digits.size() <= kMaxDigits && digits.back() == group;
+    if (is_news && (grids.empty() || digits.size() == 2)) {
+      grids.push_back(digits);
+    }
+  }
+  return grids;
+}
+
+double rounded(double value) {
+  if (value == 0) {
+    return 0;
+  }
+  const double scale = std::pow(10, 9 - std::ceil(std::log10(std::abs(value))));
+  return std::round(value * scale) / scale;
+}
+
+}  // namespace
+
+class NestedSearch::Model {
+ public:
+  Model(const Topology& topology, double bytes)
+      : topology_(topology), bytes_(bytes), regions_(find_regions(topology)), models_(regions_.size()) {
+    std::vector<Row> by_link(topology.links().size());
+    std::vector<int> innermost(topology.links().size(), kNone);
+    for (std::size_t r = 0; r < regions_.size(); ++r) {
+      make_ways(static_cast<int>(r), by_link, innermost);
+    }
+    for (std::size_t link = 0; link < by_link.size(); ++link) {
+      if (innermost[link] != kNone) {
+        models_[index(innermost[link])].link_rows.push_back(std::move(by_link[link]));
+      }
+    }
+    for (RegionModel& model : models_) {
+      keep_distinct(model.link_rows);
+    }
+    find_alike();
+    for (const Link& link : topology.links()) {
+      has_latency_ |= link.latency.count() > 0;
+    }
+  }
+
+  Found best(double limit) {
+    if (regions_.front().parts() < 2) {
+      return {{make_round({}, topology_)}, 1};
+    }
+    std::optional<Candidate> interleaved = search(limit, false);
+    Found found = realize(*interleaved);
+    found.shards = static_cast<int>(found.rounds.size());
+    if (has_latency_) {
+      // Shards run side by side, so each iteration waits for the slowest round. Without them it pays each round in
+      // turn.
+      Found in_turn = realize(*search(limit, true));
+      const double now = cost_of(found.rounds, found.shards, topology_, bytes_).seconds_per_iteration;
+      if (cost_of(in_turn.rounds, 1, topology_, bytes_).seconds_per_iteration < now) {
+        return in_turn;
+      }
+    }
+    return found;
+  }
+
+ private:
+  // A region's cadence and those of its kinds of children.
+  struct Choice {
+    const Cadence* cadence = nullptr;
+    std::vector<Choice> children;
+  };
+
+  struct Candidate {
+    int length = 1;
+    Choice root;
+    double busiest = 0;  // seconds of the busiest link's time per iteration
+    double latency = 0;
+
+    double seconds() const { return busiest + latency; }
+  };
+
+  // What one call of `settle` works under.
+  struct Setting {
+    int length = 1;
+    double budget = 0;  // seconds of any link's time in a cycle
+    bool in_turn = false;
+  };
+
+  void make_ways(int r, std::vector<Row>& by_link, std::vector<int>& innermost) {
+    const Region& region = regions_[index(r)];
+    RegionModel& model = models_[index(r)];
+    const std::vector<std::vector<int>> parts = parts_of(region);
+    model.shape.parts = static_cast<int>(parts.size());
+    const bool alike = std::all_of(parts.begin(), parts.end(),
+                                   [&](const std::vector<int>& part) { return part.size() == parts.front().size(); });
+    if (alike) {
+      model.shape.grids = grids_of(model.shape.parts);
+    }
+    model.ways.push_back({{Division{region.members}}, 0});
+    for (const std::vector<int>& digits : model.shape.grids) {
+      Way way;
+      for (const Division& division : grid_rounds(digits)) {
+        way.axes.push_back(union_of(division, parts));
+      }
+      model.ways.push_back(std::move(way));
+    }
+    Row clock = region.parent == kNone ? Row{} : models_[index(region.parent)].clock_rows.front();
+    for (std::size_t way = 0; way < model.ways.size(); ++way) {
+      const double seconds = measure(r, static_cast<int>(way), by_link, innermost);
+      clock.push_back({region.depth, static_cast<int>(way), rounded(seconds)});
+    }
+    model.clock_rows = {clock};
+  }
+
+  std::vector<std::vector<int>> parts_of(const Region& region) const {
+    std::vector<std::vector<int>> parts;
+    for (const int child : region.children) {
+      parts.push_back(regions_[index(child)].members);
+    }
+    for (const int position : region.loose) {
+      parts.push_back({position});
+    }
+    return parts;
+  }
+
+  // The division of parts as a division of workers.
+  static Division union_of(const Division& division, const std::vector<std::vector<int>>& parts) {
+    Division result;
+    for (const std::vector<int>& group : division) {
+      std::vector<int> members;
+      for (const int part : group) {
+        members.insert(members.end(), parts[index(part)].begin(), parts[index(part)].end());
+      }
+      std::sort(members.begin(), members.end());
+      result.push_back(std::move(members));
+    }
+    return result;
+  }
+
+  // Enters the load of a way on each link (of its heaviest digit), and returns how long it takes.
+  double measure(int r, int way_index, std::vector<Row>& by_link, std::vector<int>& innermost) {
+    Way& way = models_[index(r)].ways[index(way_index)];
+    const int depth = regions_[index(r)].depth;
+    std::map<LinkId, double> heaviest;
+    double duration = 0;
+    for (const Division& division : way.axes) {
+      std::map<LinkId, double> loads;
+      double latency = 0;
+      for (const std::vector<int>& positions : division) {
+        const Group group = ranks_at(positions, topology_);
+        const GroupLoad load = load_of(lower(group, topology_, bytes_), topology_, bytes_);
+        latency = std::max(latency, load.latency.count());
+        duration = std::max(duration, load.duration(topology_).count());
+        for (const auto& [link, bytes] : load.bytes) {
+          loads[link] += bytes / topology_.link(link).capacity.bytes_per_second;
+        }
+      }
+      for (const auto& [link, seconds] : loads) {
+        heaviest[link] = std::max(heaviest[link], seconds);
+        duration = std::max(duration, seconds + latency);
+      }
+      way.latency = std::max(way.latency, latency);
+    }
+    for (const auto& [link, seconds] : heaviest) {
+      by_link[index(link)].push_back({depth, way_index, rounded(seconds)});
+      innermost[index(link)] = r;  // parents come first, so the last to write is the innermost
+    }
+    return duration;
+  }
+
+  static void keep_distinct(std::vector<Row>& rows) {
+    std::sort(rows.begin(), rows.end());
+    rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  }
+
+  // Children with the same shape, loads and children of their own need to be settled only once.
+  void find_alike() {
+    using Key = std::tuple<Shape, std::vector<Row>, std::vector<Row>, std::vector<std::pair<int, double>>>;
+    std::map<Key, int> first_of;
+    std::vector<int> kind(regions_.size());
+    for (std::size_t r = regions_.size(); r-- > 0;) {
+      RegionModel& model = models_[r];
+      for (const int child : regions_[r].children) {
+        const int stand_in = kind[index(child)];
+        model.stand_in.push_back(stand_in);
+        const auto same = std::find_if(model.children.begin(), model.children.end(),
+                                       [&](const Child& other) { return other.region == stand_in; });
+        if (same == model.children.end()) {
+          model.children.push_back({stand_in, 1});
+        } else {
+          same->count += 1;
+        }
+      }
+      std::vector<std::pair<int, double>> below;
+      for (const Child& child : model.children) {
+        below.emplace_back(child.region, child.count);
+      }
+      kind[r] = first_of.try_emplace({model.shape, model.link_rows, model.clock_rows, below}, static_cast<int>(r))
+                    .first->second;
+    }
+  }
+
+  // The cheapest candidate over all lengths.
+  std::optional<Candidate> search(double limit, bool in_turn) {
+    std::optional<Candidate> best;
+    const int longest = std::min(kMaxCycle, limit > 0 ? static_cast<int>(12 + 4 * std::min(limit, 100.0)) : 1);
+    for (int length = 1; length <= longest; length += length < 16 ? 1 : length < 32 ? 4 : 8) {
+      const double bound = best ? best->seconds() * kWorthwhile : kInfinity;
+      if (bound <= 0) {  // all workers on one host: nothing is faster than nothing
+        break;
+      }
+      if (auto candidate = search_length(length, limit, bound, in_turn)) {
+        best = std::move(candidate);
+      }
+    }
+    return best;
+  }
+
+  // The cheapest candidate of one length that is faster than `bound`.
+  std::optional<Candidate> search_length(int length, double limit, double bound, bool in_turn) {
+    // What can't be reached is infinite, so the limit must not be.
+    const double sum_limit = std::min((limit + kTolerance) * topology_.workers(), std::numeric_limits<double>::max());
+    std::optional<Candidate> best;
+    double low = 0;
+    double high = bound;
+    double tau = bound;
+    for (int step = 0; step < 40 && high - low > 1e-4 * low; ++step) {
+      const Setting setting{length, tau * length * (1 + kTolerance), in_turn};
+      Candidate candidate;
+      candidate.length = length;
+      std::vector<Turn> path;
+      if (settle(0, 0, path, setting, sum_limit, candidate.root) <= sum_limit) {
+        predict(candidate, in_turn);
+        high = candidate.busiest;
+        best = std::move(candidate);
+      } else if (!best) {
+        return std::nullopt;
+      } else {
+        low = tau;
+      }
+      tau = (low + high) / 2;
+    }
+    return best->seconds() < bound ? std::move(best) : std::nullopt;
+  }
+
+  // Chooses the cadences of a region and all below it for the least disagreement; infinite where it can't be below
+  // `bound`.
+  double settle(int r, Slots inherited, std::vector<Turn>& path, const Setting& setting, double bound, Choice& choice) {
+    const RegionModel& model = models_[index(r)];
+    double least = kInfinity;
+    path.emplace_back();
+    for (const Cadence& cadence : book_.cadences(model.shape, setting.length, inherited)) {
+      if (cadence.disagreement > bound || cadence.disagreement >= least) {
+        break;
+      }
+      path.back() = {std::popcount(cadence.whole), cadence.grid, std::popcount(cadence.partial())};
+      if (!fits(setting.in_turn ? model.clock_rows : model.link_rows, path, setting)) {
+        continue;
+      }
+      Choice trial{&cadence, std::vector<Choice>(model.children.size())};
+      double sum = cadence.disagreement;
+      const Slots averaged = inherited | cadence.whole | cadence.partial();
+      for (std::size_t i = 0; i < model.children.size() && sum <= bound && sum < least; ++i) {
+        const Child& child = model.children[i];
+        const double room = (std::min(bound, least) - sum) / child.count;
+        sum += child.count * settle(child.region, averaged, path, setting, room, trial.children[i]);
+      }
+      if (sum <= bound && sum < least) {
+        least = sum;
+        choice = std::move(trial);
+      }
+    }
+    path.pop_back();
+    return least;
+  }
+
+  static bool fits(const std::vector<Row>& rows, const std::vector<Turn>& path, const Setting& setting) {
+    return std::all_of(rows.begin(), rows.end(), [&](const Row& row) { return time_of(row, path) <= setting.budget; });
+  }
+
+  static double time_of(const Row& row, const std::vector<Turn>& path) {
+    double sum = 0;
+    for (const Term& term : row) {
+      sum += path[index(term.depth)].times(term.way) * term.seconds;
+    }
+    return sum;
+  }
+
+  void predict(Candidate& candidate, bool in_turn) const {
+    std::vector<Turn> path;
+    double latency = 0;
+    candidate.busiest = busiest_of(0, candidate.root, in_turn, path, latency) / candidate.length;
+    candidate.latency = in_turn ? 0 : latency;  // in turn, it is part of the time of each round
+  }
+
+  double busiest_of(int r, const Choice& choice, bool in_turn, std::vector<Turn>& path, double& latency) const {
+    const RegionModel& model = models_[index(r)];
+    path.push_back(
+        {std::popcount(choice.cadence->whole), choice.cadence->grid, std::popcount(choice.cadence->partial())});
+    for (std::size_t way = 0; way < model.ways.size(); ++way) {
+      if (path.back().times(static_cast<int>(way)) > 0) {
+        latency = std::max(latency, model.ways[way].latency);
+      }
+    }
+    double busiest = 0;
+    for (const Row& row : in_turn ? model.clock_rows : model.link_rows) {
+      busiest = std::max(busiest, time_of(row, path));
+    }
+    for (std::size_t i = 0; i < model.children.size(); ++i) {
+      busiest = std::max(busiest, busiest_of(model.children[i].region, choice.children[i], in_turn, path, latency));
+    }
+    path.pop_back();
+    return busiest;
+  }
+
+  Found realize(const Candidate& candidate) const {
+    Found found;
+    for (int slot = 0; slot < candidate.length; ++slot) {
+      RoundBuilder builder(topology_);
+      enter(0, candidate.root, slot, builder);
+      found.rounds.push_back(builder.finish());
+    }
+    return found;
+  }
+
+  // Enters the groups of one slot for a region and all below it.
+  void enter(int r, const Choice& choice, int slot, RoundBuilder& builder) const {
+    const Region& region = regions_[index(r)];
+    const RegionModel& model = models_[index(r)];
+    const Cadence& cadence = *choice.cadence;
+    if ((cadence.whole >> slot & 1U) != 0) {
+      builder.add(model.ways[0].axes.front(), region.name);
+      return;
+    }
+    for (std::size_t axis = 0; axis < cadence.axes.size(); ++axis) {
+      if ((cadence.axes[axis] >> slot & 1U) != 0) {
+        builder.add(model.ways[index(cadence.grid) + 1].axes[axis], region.name);
+        return;
+      }
+    }
+    for (std::size_t i = 0; i < region.children.size(); ++i) {
+      const auto kind = std::find_if(model.children.begin(), model.children.end(),
+                                     [&](const Child& child) { return child.region == model.stand_in[i]; });
+      enter(region.children[i], choice.children[static_cast<std::size_t>(kind - model.children.begin())], slot,
+            builder);
+    }
+  }
+
+  const Topology& topology_;
+  const double bytes_;
+  const std::vector<Region> regions_;
+  std::vector<RegionModel> models_;
+  bool has_latency_ = false;
+  CadenceBook book_;
+};
+
+NestedSearch::NestedSearch(const Topology& topology, double bytes) : model_(std::make_unique<Model>(topology, bytes)) {}
+NestedSearch::~NestedSearch() = default;
+
+Found NestedSearch::best(double disagreement) { return model_->best(disagreement); }
+
+}  // namespace dssync

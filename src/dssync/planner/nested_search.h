@@ -1,0 +1,32 @@
+// The search without a group limit: every region of the tree gets a cadence, and a round averages the outermost regions
+// whose turn it is. docs/planner.md explains it. Not thread-safe.
+#pragma once
+
+#include <memory>
+
+#include "dssync/planner/schedule.h"
+#include "dssync/topology/topology.h"
+
+namespace dssync {
+
+struct Found {
+  Schedule rounds;
+  int shards = 1;
+};
+
+class NestedSearch {
+ public:
+  // The topology must outlive the search.
+  NestedSearch(const Topology& topology, double bytes);
+  ~NestedSearch();
+
+  // The fastest schedule with S <= disagreement. One always exists: everyone averages in every round.
+  // REQUIRES: disagreement >= 0.
+  Found best(double disagreement);
+
+ private:
+  class Model;
+  std::unique_ptr<Model> model_;
+};
+
+}  // namespace dssync

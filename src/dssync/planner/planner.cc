@@ -1,0 +1,101 @@
+// The planner's front: checks the request, picks the search, measures what it found.
+#include "dssync/planner/planner.h"
+
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "dssync/base/error.h"
+#include "dssync/planner/grid.h"
+#include "dssync/planner/limited_search.h"
+#include "dssync/planner/nested_search.h"
+#include "dssync/planner/rounds.h"
+
+namespace dssync {
+
+class Planner::Search {
+ public:
+  Search(const Topology& topology, double bytes, int group_limit)
+      : topology_(topology), bytes_(bytes), group_limit_(group_limit) {}
+
+  bool is_limited() const { return group_limit_ != 0 && group_limit_ < topology_.workers(); }
+
+  std::optional<Plan> best(double disagreement) {
+    std::optional<Found> found =
+        is_limited() ? limited().best(disagreement) : std::optional(nested().best(disagreement));
+    return found ? std::optional(measure(std::move(*found))) : std::nullopt;
+  }
+
+  double smallest_disagreement() { return is_limited() ? limited().smallest_disagreement() : 0; }
+
+  Plan published() const {
+    const int workers = topology_.workers();
+    const int root = static_cast<int>(std::ceil(std::sqrt(static_cast<double>(workers)) - 1e-9));
+    const int group = group_limit_ != 0 ? group_limit_ : std::max(2, root);
+    Found found;
+    for (const Division& division : mixing_rounds(workers, group)) {
+      found.rounds.push_back(make_round(division, topology_));
+    }
+    if (found.rounds.empty()) {  // a single worker
+      found.rounds.push_back(make_round({}, topology_));
+    }
+    return measure(std::move(found));
+  }
+
+ private:
+  LimitedSearch& limited() {
+    if (!limited_) {
+      limited_.emplace(topology_, bytes_, group_limit_);
+    }
+    return *limited_;
+  }
+
+  NestedSearch& nested() {
+    if (!nested_) {
+      nested_.emplace(topology_, bytes_);
+    }
+    return *nested_;
+  }
+
+  Plan measure(Found found) const {
+    Plan plan;
+    plan.rounds = std::move(found.rounds);
+    plan.shards = found.shards;
+    plan.mixing = measure_mixing(plan.rounds, topology_.workers());
+    plan.cost = cost_of(plan.rounds, plan.shards, topology_, bytes_);
+    return plan;
+  }
+
+  const Topology& topology_;
+  const double bytes_;
+  const int group_limit_;
+  std::optional<NestedSearch> nested_;
+  std::optional<LimitedSearch> limited_;
+};
+
+Planner::Planner(const Topology& topology, double bytes, int group_limit) {
+  if (!(bytes > 0) || !std::isfinite(bytes)) {
+    throw InputError(fmt::format("cannot plan for {} bytes; expected a positive number", bytes));
+  }
+  if (group_limit < 0 || group_limit == 1) {
+    throw InputError(
+        fmt::format("cannot plan for groups of at most {}; expected 2 or more, or 0 for no limit", group_limit));
+  }
+  search_ = std::make_unique<Search>(topology, bytes, group_limit);
+}
+
+Planner::~Planner() = default;
+
+std::optional<Plan> Planner::best(double disagreement) {
+  if (!(disagreement >= 0)) {
+    throw InputError(fmt::format("cannot plan for a disagreement of {}; expected a number of 0 or more", disagreement));
+  }
+  return search_->best(disagreement);
+}
+
+double Planner::smallest_disagreement() { return search_->smallest_disagreement(); }
+
+Plan Planner::published() { return search_->published(); }
+
+}  // namespace dssync

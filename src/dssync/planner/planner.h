@@ -1,0 +1,47 @@
+// The planner: from a network, a number of bytes and a limit on disagreement to the fastest schedule. Deterministic:
+// the same input gives the same plan in every process. docs/planner.md explains the search. Start here.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "dssync/planner/cost.h"
+#include "dssync/planner/mixing.h"
+#include "dssync/planner/schedule.h"
+#include "dssync/topology/topology.h"
+
+namespace dssync {
+
+struct Plan {
+  Schedule rounds;
+  int shards = 1;
+  Mixing mixing;
+  Cost cost;
+};
+
+// Not thread-safe: it remembers what it worked out for one limit to answer the next one sooner.
+class Planner {
+ public:
+  // group_limit: the largest group allowed; 0 for none. The topology must outlive the planner.
+  // Throws InputError unless bytes > 0 and group_limit is 0 or at least 2 (1 is allowed for a single worker).
+  Planner(const Topology& topology, double bytes, int group_limit = 0);
+  ~Planner();
+
+  // The fastest plan whose S is at most `disagreement`; nothing where the group limit allows no such plan.
+  // Throws InputError unless disagreement is a number >= 0.
+  std::optional<Plan> best(double disagreement);
+
+  // The smallest S that the group limit allows (0 without one). best(smallest_disagreement()) is a plan.
+  double smallest_disagreement();
+
+  // The published schedule: equal groups shuffled as a grid, one shard. Groups of at most the group limit or, without
+  // one, of at most the square root of the number of workers, rounded up.
+  Plan published();
+
+ private:
+  class Search;
+  std::unique_ptr<Search> search_;
+};
+
+}  // namespace dssync

@@ -1,0 +1,295 @@
+// Lowering of a group's average to stages.
+#include "dssync/planner/stages.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <utility>
+
+#include "dssync/planner/cost.h"
+#include "dssync/topology/routes.h"
+
+namespace dssync {
+namespace {
+
+// Slices closer than this are one: far below a single element of any vector.
+constexpr double kSameBound = 1e-12;
+
+std::vector<int> positions_of(const Group& group, const Topology& topology) {
+  std::vector<int> positions;
+  positions.reserve(group.size());
+  for (const Rank rank : group) {
+    positions.push_back(topology.position_of(rank));
+  }
+  std::sort(positions.begin(), positions.end());
+  return positions;
+}
+
+// Who holds the sum of which slice after some reduce-scatters. Slices ascend without gaps from 0 to 1.
+struct Owner {
+  double end = 1;
+  int position = 0;
+};
+using Ownership = std::vector<Owner>;
+
+// A slice on which no part changes its owner: its end, and the owner in each part.
+struct Interval {
+  double begin = 0;
+  double end = 1;
+  std::vector<int> owners;
+};
+
+// The common refinement of the parts' ownerships.
+std::vector<Interval> refine(const std::vector<Ownership>& parts) {
+  std::vector<Interval> intervals;
+  std::vector<std::size_t> at(parts.size(), 0);
+  double begin = 0;
+  while (begin < 1 - kSameBound) {
+    Interval interval{begin, 1, {}};
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      while (parts[i][at[i]].end <= begin + kSameBound) {
+        ++at[i];
+      }
+      interval.end = std::min(interval.end, parts[i][at[i]].end);
+      interval.owners.push_back(parts[i][at[i]].position);
+    }
+    if (interval.end > 1 - kSameBound) {
+      interval.end = 1;
+    }
+    begin = interval.end;
+    intervals.push_back(std::move(interval));
+  }
+  return intervals;
+}
+
+// The shares of a slice that members behind cables of the given speeds should own so that the busiest cable is done
+// soonest. Scattering and gathering moves 1 + (n - 2) w of the slice over the cable of a member that owns w, and
+// `above` w more follows on the levels above. So a member gets its share once its speed is used up by more than the 1
+// that it can't avoid.
+std::vector<double> shares(const std::vector<double>& speeds, double above) {
+  const std::size_t n = speeds.size();
+  const auto [least, most] = std::minmax_element(speeds.begin(), speeds.end());
+  const double slope = static_cast<double>(n) - 2 + above;
+  if (*least == *most || slope <= 0) {
+    return std::vector<double>(n, 1.0 / static_cast<double>(n));
+  }
+  std::vector<double> descending = speeds;
+  std::sort(descending.rbegin(), descending.rend());
+  double time = 0;
+  double sum = 0;
+  for (std::size_t active = 0; active < n; ++active) {
+    if (active > 0 && time * descending[active] <= 1) {
+      break;
+    }
+    sum += descending[active];
+    time = (slope + static_cast<double>(active) + 1) / sum;
+  }
+  std::vector<double> result;
+  for (const double speed : speeds) {
+    result.push_back(std::max(0.0, (time * speed - 1) / slope));
+  }
+  return result;
+}
+
+class HierarchicalLowering {
+ public:
+  HierarchicalLowering(const Group& group, const Topology& topology)
+      : topology_(topology), members_(positions_of(group, topology)) {}
+
+  Lowering run() {
+    if (members_.size() < 2) {
+      return {};
+    }
+    const NodeId top =
+        meeting_point(topology_, topology_.host_at(members_.front()), topology_.host_at(members_.back()));
+    const int height = reduce(top, 0, members_.size(), 1, true).height;
+    Lowering lowering;
+    for (int level = 1; level < height; ++level) {
+      lowering.phases.push_back(std::move(scatter_[level_index(level)]));
+    }
+    for (auto* phase : {&top_scatter_, &top_reduce_}) {
+      if (!phase->empty()) {
+        lowering.phases.push_back(std::move(*phase));
+      }
+    }
+    align_bounds(lowering);
+    add_gathers(lowering);
+    return lowering;
+  }
+
+ private:
+  struct Part {
+    Ownership owners;
+    int height = 0;    // levels of reduce-scatter below
+    double speed = 0;  // of the cable to the node above; 0 inside a host
+  };
+
+  static std::size_t level_index(int level) { return static_cast<std::size_t>(level - 1); }
+
+  // The child of `node` that a member sits under; kNone where `node` is the member's host.
+  NodeId child_towards(NodeId node, int position) const {
+    NodeId child = kNone;
+    for (NodeId at = topology_.host_at(position); at != node; at = topology_.node(at).parent) {
+      child = at;
+    }
+    return child;
+  }
+
+  // Reduces over members_[first, last), all below `node`. `span`: how many blocks are reduced over on the levels above,
+  // so that 2 (1 - 1 / span) of what a member owns still has to pass its cable.
+  Part reduce(NodeId node, std::size_t first, std::size_t last, double span, bool is_top) {
+    std::vector<std::pair<NodeId, std::size_t>> ends;  // each child with members, and where its members end
+    for (std::size_t i = first; i < last; ++i) {
+      const NodeId child = child_towards(node, members_[i]);
+      if (child == kNone || ends.empty() || ends.back().first != child) {
+        ends.emplace_back(child, i);
+      }
+      ends.back().second = i + 1;
+    }
+    if (ends.size() == 1 && ends.front().first != kNone) {
+      const NodeId child = ends.front().first;
+      return through_cable(child, reduce(child, first, last, span, is_top));
+    }
+    if (last - first == 1) {
+      return {{{1, members_[first]}}, 0, 0};
+    }
+    std::vector<Part> parts;
+    const double inner_span = span * static_cast<double>(ends.size());
+    for (const auto& [child, end] : ends) {
+      parts.push_back(child == kNone ? Part{{{1, members_[first]}}, 0, 0}
+                                     : through_cable(child, reduce(child, first, end, inner_span, false)));
+      first = end;
+    }
+    return combine(std::move(parts), span, is_top);
+  }
+
+  Part through_cable(NodeId child, Part part) const {
+    const double cable = cable_capacity(topology_, child).bytes_per_second;
+    part.speed = part.speed > 0 ? std::min(part.speed, cable) : cable;
+    return part;
+  }
+
+  // The stages that join the parts of one node.
+  Part combine(std::vector<Part> parts, double span, bool is_top) {
+    Part whole;
+    std::vector<Ownership> ownerships;
+    std::vector<double> speeds;
+    for (Part& part : parts) {
+      whole.height = std::max(whole.height, part.height + 1);
+      ownerships.push_back(std::move(part.owners));
+      speeds.push_back(part.speed);
+    }
+    const std::vector<double> weights = shares(speeds, 2 * (1 - 1 / span));
+    const bool even = std::equal(weights.begin() + 1, weights.end(), weights.begin());
+    for (Interval& interval : refine(ownerships)) {
+      if (is_top && even) {
+        top_reduce_.push_back({Stage::Kind::kAllReduce, ranks_of(interval.owners), {interval.begin, interval.end}});
+      } else {
+        scatter(interval, weights, is_top ? top_scatter_ : scatter_at(whole.height), whole.owners);
+      }
+    }
+    return whole;
+  }
+
+  std::vector<Stage>& scatter_at(int level) {
+    if (scatter_.size() <= level_index(level)) {
+      scatter_.resize(level_index(level) + 1);
+    }
+    return scatter_[level_index(level)];
+  }
+
+  void scatter(const Interval& interval, const std::vector<double>& weights, std::vector<Stage>& phase,
+               Ownership& owners) const {
+    Stage stage{Stage::Kind::kReduceScatter, ranks_of(interval.owners), {interval.begin}};
+    double share = 0;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      share += weights[i];
+      const double end =
+          i + 1 == weights.size() ? interval.end : interval.begin + share * (interval.end - interval.begin);
+      if (end > stage.bounds.back() + kSameBound) {
+        owners.push_back({end, interval.owners[i]});
+        stage.bounds.push_back(end);
+      } else {
+        stage.bounds.push_back(stage.bounds.back());
+      }
+    }
+    stage.bounds.back() = interval.end;
+    owners.back().end = interval.end;
+    phase.push_back(std::move(stage));
+  }
+
+  std::vector<Rank> ranks_of(const std::vector<int>& positions) const {
+    std::vector<Rank> ranks;
+    for (const int position : positions) {
+      ranks.push_back(topology_.rank_at(position));
+    }
+    return ranks;
+  }
+
+  // Bounds that mean the same but were reached by different divisions become equal to the last bit, so that whoever
+  // turns them into elements rounds them alike in every stage.
+  static void align_bounds(Lowering& lowering) {
+    std::vector<double> distinct;
+    for_each_bound(lowering, [&](double& bound) { distinct.push_back(bound); });
+    std::sort(distinct.begin(), distinct.end());
+    const auto same = [](double a, double b) { return b - a <= kSameBound; };
+    distinct.erase(std::unique(distinct.begin(), distinct.end(), same), distinct.end());
+    for_each_bound(lowering, [&](double& bound) {
+      bound = *std::prev(std::upper_bound(distinct.begin(), distinct.end(), bound));
+    });
+  }
+
+  template <typename Function>
+  static void for_each_bound(Lowering& lowering, Function function) {
+    for (std::vector<Stage>& phase : lowering.phases) {
+      for (Stage& stage : phase) {
+        std::for_each(stage.bounds.begin(), stage.bounds.end(), function);
+      }
+    }
+  }
+
+  // Each reduce-scatter has its all-gather, in the opposite order.
+  static void add_gathers(Lowering& lowering) {
+    for (std::size_t i = lowering.phases.size(); i-- > 0;) {
+      if (lowering.phases[i].front().kind == Stage::Kind::kReduceScatter) {
+        lowering.phases.push_back(lowering.phases[i]);
+        for (Stage& stage : lowering.phases.back()) {
+          stage.kind = Stage::Kind::kAllGather;
+        }
+      }
+    }
+  }
+
+  const Topology& topology_;
+  const std::vector<int> members_;           // positions, ascending
+  std::vector<std::vector<Stage>> scatter_;  // by level, innermost first
+  std::vector<Stage> top_scatter_;
+  std::vector<Stage> top_reduce_;
+};
+
+}  // namespace
+
+Lowering lower_to_ring(const Group& group, const Topology& topology) {
+  if (group.size() < 2) {
+    return {};
+  }
+  std::vector<Rank> members;
+  for (const int position : positions_of(group, topology)) {
+    members.push_back(topology.rank_at(position));
+  }
+  return {{{Stage{Stage::Kind::kAllReduce, std::move(members), {0, 1}}}}};
+}
+
+Lowering lower_hierarchically(const Group& group, const Topology& topology) {
+  return HierarchicalLowering(group, topology).run();
+}
+
+Lowering lower(const Group& group, const Topology& topology, double bytes) {
+  Lowering ring = lower_to_ring(group, topology);
+  Lowering hierarchical = lower_hierarchically(group, topology);
+  const auto ring_time = load_of(ring, topology, bytes).duration(topology);
+  const auto hierarchical_time = load_of(hierarchical, topology, bytes).duration(topology);
+  return ring_time <= hierarchical_time * (1 + 1e-9) ? ring : hierarchical;
+}
+
+}  // namespace dssync

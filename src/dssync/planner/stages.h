@@ -1,0 +1,41 @@
+// Lowering: how one group's average is carried out on the network. The cost model, the runtime and any simulator
+// consume the same stages. Pure functions; thread-safe.
+#pragma once
+
+#include <vector>
+
+#include "dssync/planner/schedule.h"
+#include "dssync/topology/topology.h"
+
+namespace dssync {
+
+// A collective over some members of a group on a slice of the vector. Slices are fractions of the vector, in [0, 1].
+struct Stage {
+  enum class Kind {
+    kReduceScatter,  // member i ends with the members' sum of its slice [bounds[i], bounds[i+1]); direct exchange
+    kAllReduce,      // all members end with the sum of [bounds[0], bounds[1]); ring in the order of `members`
+    kAllGather,      // member i holds [bounds[i], bounds[i+1]); all members end with [bounds.front(), bounds.back()]
+  };
+  Kind kind = Kind::kAllReduce;
+  std::vector<Rank> members;   // in topology order; at least two
+  std::vector<double> bounds;  // ascending; slices may be empty
+};
+
+// The stages of one average. Phases follow each other; the stages of a phase run side by side. The last one leaves the
+// sum on every member (whoever runs it divides by the size of the group).
+struct Lowering {
+  std::vector<std::vector<Stage>> phases;  // none for a group of one
+};
+
+// One ring over the whole group in topology order: every cable is crossed at most once in each direction.
+Lowering lower_to_ring(const Group& group, const Topology& topology);
+
+// Reduce-scatter inside each region, from the innermost outwards, all-reduce of each slice across the regions of the
+// outermost level that the group spans, all-gather back inwards. Owners behind slower links own smaller slices, down to
+// none.
+Lowering lower_hierarchically(const Group& group, const Topology& topology);
+
+// The cheaper of both for this many bytes; the ring where they cost the same.
+Lowering lower(const Group& group, const Topology& topology, double bytes);
+
+}  // namespace dssync

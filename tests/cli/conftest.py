@@ -1,0 +1,52 @@
+"""How the tests of the command line run the tool: its path is in DSSYNC, the examples are those of the repository."""
+
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+EXAMPLES = sorted(p for p in (ROOT / "examples/topologies").iterdir() if p.suffix in (".yaml", ".conf"))
+# Only what a test sets may steer the output.
+ENVIRONMENT = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C.UTF-8", "TERM": "xterm"}
+
+
+TOOL = pathlib.Path(os.environ.get("DSSYNC", "dssync")).resolve()
+
+
+@pytest.fixture
+def dssync():
+    """Runs the tool from the root of the repository and returns the finished process, with text in stdout and stderr."""
+
+    def run(*arguments, **environment):
+        command = [TOOL, *map(str, arguments)]
+        return subprocess.run(command, cwd=ROOT, env=ENVIRONMENT | environment, capture_output=True, encoding="utf-8", timeout=120)
+
+    return run
+
+
+@pytest.fixture
+def plan(dssync):
+    """`dssync plan` that must succeed; returns its stdout."""
+
+    def run(*arguments, **environment):
+        result = dssync("plan", *arguments, **environment)
+        assert result.returncode == 0, result.stderr
+        return result.stdout
+
+    return run
+
+
+@pytest.fixture
+def refusal(dssync):
+    """`dssync plan` that must refuse its input: status 2, nothing on stdout, one line on stderr, which is returned."""
+
+    def run(*arguments):
+        result = dssync("plan", *arguments)
+        assert result.returncode == 2, result.stderr
+        assert result.stdout == ""
+        assert result.stderr.startswith("dssync plan: ") and result.stderr.count("\n") == 1, result.stderr
+        return result.stderr.strip()
+
+    return run
