@@ -19,6 +19,10 @@ namespace dssync {
 namespace {
 
 constexpr double kTolerance = 1e-9;
+// A large network is searched less thoroughly, for each schedule takes long to measure there: fewer recipes, and none
+// that leaves more than this of a disagreement after a cycle.
+constexpr int kManyWorkers = 256;
+constexpr double kSlowMixing = 0.9;
 
 std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
@@ -268,9 +272,7 @@ std::vector<Region> pruned(const std::vector<Region>& regions, int depth) {
   return result;
 }
 
-// A large network gets fewer: each takes long to measure there.
 std::set<Recipe> recipes(int limit, int workers, int depth) {
-  constexpr int kManyWorkers = 512;
   std::set<Recipe> all;
   const bool few = workers > kManyWorkers;
   for (const int group : few ? std::vector<int>{std::min(limit, workers)} : group_sizes(limit, workers)) {
@@ -326,6 +328,9 @@ LimitedSearch::LimitedSearch(const Topology& topology, double bytes, int group_l
     Base base;
     for (const Division& division : cycle) {
       base.rounds.push_back(make_round(division, topology));
+    }
+    if (topology.workers() > kManyWorkers && cycle_norm(base.rounds, topology.workers()) > kSlowMixing) {
+      continue;
     }
     base.seconds = cost_of(base.rounds, static_cast<int>(base.rounds.size()), topology, bytes).seconds_per_iteration;
     bases_.push_back(std::move(base));

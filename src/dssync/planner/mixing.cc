@@ -19,7 +19,7 @@
 namespace dssync {
 namespace {
 
-constexpr int kDenseWorkers = 512;
+constexpr int kDenseWorkers = 256;
 constexpr double kSimulatedSteps = 1 << 21;  // workers x iterations
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -231,7 +231,7 @@ double power_norm(const Schedule& schedule, int workers) {
         average_groups(round, values);
       }
       const double passed = std::sqrt(squared_norm(values));
-      const bool settled = std::abs(passed - estimate) <= 1e-12 * passed;
+      const bool settled = std::abs(passed - estimate) <= 1e-11 * passed;
       estimate = passed;
       if (settled || passed < 1e-13) {
         break;
@@ -381,13 +381,16 @@ double steady_disagreement(const Schedule& schedule, int workers) {
                                   : simulate_disagreement(schedule, workers, power_norm(schedule, workers));
 }
 
-Mixing measure_mixing(const Schedule& schedule, int workers) {
+double cycle_norm(const Schedule& schedule, int workers) {
   const Cycle cycle(schedule);
-  double cycle_norm = 1;
-  if (joins_all(cycle, workers)) {
-    cycle_norm = all_commute(cycle, workers) ? 0 : power_norm(schedule, workers);
+  if (!joins_all(cycle, workers)) {
+    return 1;
   }
-  return {cycle_norm, steady_disagreement(schedule, workers)};
+  return all_commute(cycle, workers) ? 0 : power_norm(schedule, workers);
+}
+
+Mixing measure_mixing(const Schedule& schedule, int workers) {
+  return {cycle_norm(schedule, workers), steady_disagreement(schedule, workers)};
 }
 
 }  // namespace dssync

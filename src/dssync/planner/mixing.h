@@ -17,11 +17,12 @@ struct Mixing {
 };
 
 // REQUIRES: check_schedule(schedule, workers) passes.
-// Exact where all rounds commute (every grid, every plan of nested regions) and for up to 512 workers; beyond that S is
+// Exact where all rounds commute (every grid, every plan of nested regions) and for up to 256 workers; beyond that S is
 // measured on a simulation with a fixed seed (standard error below one percent).
 Mixing measure_mixing(const Schedule& schedule, int workers);
 
-// S alone. REQUIRES: as above.
+// Each alone. REQUIRES: as above.
+double cycle_norm(const Schedule& schedule, int workers);
 double steady_disagreement(const Schedule& schedule, int workers);
 
 // A quick lower bound of S: O(N) per round where measure_mixing may take O(N^2). REQUIRES: as above.

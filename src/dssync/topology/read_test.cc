@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <ostream>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -95,6 +96,9 @@ struct Example {
   int workers;
   int levels;  // of switches
 };
+
+// How a failing case is called: by its file.
+void PrintTo(const Example& example, std::ostream* out) { *out << example.file; }
 
 class ExampleTest : public ::testing::TestWithParam<Example> {};
 
