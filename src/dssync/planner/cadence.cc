@@ -14,6 +14,9 @@ namespace {
 
 // Up to this length the slots of grid rounds are improved by exchanging them; beyond it an even spread is good enough.
 constexpr int kPolishedLength = 8;
+// Beyond this length grids are left out, and the numbers of whole averages to try get sparser as they grow. A long
+// cycle only pays where averages are rare.
+constexpr int kDetailedLength = 16;
 
 Slots bit(int slot) { return Slots{1} << slot; }
 
@@ -147,16 +150,48 @@ class GridFitter {
   const Slots inherited_;
 };
 
+// The number of whole averages to try after `wholes`.
+int next_number(int wholes, int length) { return wholes + (length <= kDetailedLength ? 1 : 1 + wholes / 5); }
+
+Slots rotated(Slots slots, int by, int length) {
+  const Slots mask = length == kMaxCycle ? ~Slots{0} : bit(length) - 1;
+  return by == 0 ? slots : (slots << by | slots >> (length - by)) & mask;
+}
+
+// Where whole averages may stand: evenly spread. The outermost region of a short cycle tries all ways (up to rotation),
+// for uneven gaps may suit the regions inside better.
+std::vector<Slots> whole_slots(int length, Slots inherited) {
+  std::vector<Slots> ways;
+  if (inherited == 0 && length <= kPolishedLength) {
+    for (Slots slots = 1; slots < bit(length); ++slots) {
+      bool is_first = true;
+      for (int by = 1; by < length; ++by) {
+        is_first = is_first && slots <= rotated(slots, by, length);
+      }
+      if (is_first) {
+        ways.push_back(slots);
+      }
+    }
+    return ways;
+  }
+  const int free = length - std::popcount(inherited);
+  for (int wholes = 0; wholes < free; wholes = next_number(wholes, length)) {
+    ways.push_back(spread(inherited, wholes, length));
+  }
+  ways.push_back(spread(inherited, free, length));
+  return ways;
+}
+
 std::vector<Cadence> make_cadences(const Shape& shape, int length, Slots inherited) {
   std::vector<Cadence> cadences;
   const int free = length - std::popcount(inherited);
-  for (int wholes = 0; wholes <= free; ++wholes) {
+  for (const Slots whole : whole_slots(length, inherited)) {
     Cadence cadence;
-    cadence.whole = spread(inherited, wholes, length);
-    cadence.disagreement = (shape.parts - 1) * mean_age(inherited | cadence.whole, length);
+    cadence.whole = whole;
+    cadence.disagreement = (shape.parts - 1) * mean_age(inherited | whole, length);
     cadences.push_back(std::move(cadence));
   }
-  for (std::size_t grid = 0; grid < shape.grids.size(); ++grid) {
+  for (std::size_t grid = 0; length <= kDetailedLength && grid < shape.grids.size(); ++grid) {
     GridFitter fitter(shape.grids[grid], length, inherited);
     for (int wholes = 0; wholes <= free; ++wholes) {
       for (int partials = 1; partials <= free - wholes; ++partials) {

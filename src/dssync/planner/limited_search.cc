@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <random>
 #include <set>
 #include <utility>
 
@@ -22,6 +23,8 @@ constexpr double kTolerance = 1e-9;
 // A large network is searched less thoroughly, for each schedule takes long to measure there: fewer recipes, and none
 // that leaves more than this of a disagreement after a cycle.
 constexpr int kManyWorkers = 256;
+constexpr int kMeasuredWorkers = 64;
+constexpr int kFewWorkers = 10;
 constexpr double kSlowMixing = 0.9;
 
 std::size_t index(int value) { return static_cast<std::size_t>(value); }
@@ -37,9 +40,9 @@ enum class Shuffle {
 struct Recipe {
   int group = 2;  // the largest group to use
   Shuffle shuffle = Shuffle::kGrid;
-  int delegates = 1;      // workers per region that cross at once
-  int inner_repeats = 1;  // how often the inner rounds of a region come before regions meet
-  int depth = 0;          // how deep the tree of regions is followed; 0: the network is taken as flat
+  bool all_cross = false;  // all workers of a region cross at once, in lanes; otherwise those of one lane
+  int inner_repeats = 1;   // how often the inner rounds of a region come before regions meet
+  int depth = 0;           // how deep the tree of regions is followed; 0: the network is taken as flat
 
   auto operator<=>(const Recipe&) const = default;
 };
@@ -168,33 +171,50 @@ class Cook {
   std::vector<Division> with_delegates(const std::vector<Division>& inner, const std::vector<std::vector<int>>& parts,
                                        int largest, int longest) const {
     const std::vector<Division> crossings = shuffled(static_cast<int>(parts.size()), recipe_);
-    const int lanes = std::min(recipe_.delegates, largest);
+    std::size_t parts_at_once = 2;
+    for (const Division& crossing : crossings) {
+      for (const std::vector<int>& group : crossing) {
+        parts_at_once = std::max(parts_at_once, group.size());
+      }
+    }
+    // Workers of one part in one crossing group, and crossing groups side by side.
+    const int width = std::max(1, recipe_.group / static_cast<int>(parts_at_once));
+    const int lanes = recipe_.all_cross ? (largest + width - 1) / width : 1;
     const int turn_length = static_cast<int>(inner.size() + crossings.size());
-    const int turns = std::clamp((largest + lanes - 1) / lanes, 1, std::max(1, longest / turn_length));
+    const int all_turns = (largest + lanes * width - 1) / (lanes * width);
+    const int turns = std::clamp(all_turns, 1, std::max(1, longest / turn_length));
     std::vector<Division> rounds;
     for (int turn = 0; turn < turns; ++turn) {
       rounds.insert(rounds.end(), inner.begin(), inner.end());
       for (std::size_t c = 0; c < crossings.size(); ++c) {
         const Division* meanwhile = inner.empty() ? nullptr : &inner[c % inner.size()];
-        rounds.push_back(cross(crossings[c], parts, turn, lanes, meanwhile));
+        rounds.push_back(cross(crossings[c], parts, {turn, lanes, width}, meanwhile));
       }
     }
     return rounds;
   }
 
+  struct Crossing {
+    int turn;
+    int lanes;
+    int width;
+  };
+
   // One crossing: in each lane, the delegates of a group of parts average; the others keep to `meanwhile`.
-  static Division cross(const Division& crossing, const std::vector<std::vector<int>>& parts, int turn, int lanes,
+  static Division cross(const Division& groups, const std::vector<std::vector<int>>& parts, const Crossing& how,
                         const Division* meanwhile) {
     Division division;
     std::set<int> busy;
-    for (int lane = 0; lane < lanes; ++lane) {
-      for (const std::vector<int>& group : crossing) {
+    for (int lane = 0; lane < how.lanes; ++lane) {
+      for (const std::vector<int>& group : groups) {
         std::vector<int> delegates;
         for (const int part : group) {
           const std::vector<int>& members = parts[index(part)];
-          const auto turns = static_cast<std::size_t>(turn) * index(lanes) + index(lane);
-          if (index(lane) < members.size()) {
-            delegates.push_back(members[turns % members.size()]);
+          for (int i = 0; i < how.width; ++i) {
+            const int turn = (how.turn * how.lanes + lane) * how.width + i;
+            if (index(lane * how.width + i) < members.size()) {
+              delegates.push_back(members[index(turn) % members.size()]);
+            }
           }
         }
         std::erase_if(delegates, [&](int position) { return !busy.insert(position).second; });
@@ -277,19 +297,98 @@ std::set<Recipe> recipes(int limit, int workers, int depth) {
   const bool few = workers > kManyWorkers;
   for (const int group : few ? std::vector<int>{std::min(limit, workers)} : group_sizes(limit, workers)) {
     for (const Shuffle shuffle : {Shuffle::kGrid, Shuffle::kFewGroups, Shuffle::kStrides}) {
-      all.insert({group, shuffle, 1, 1, 0});
+      all.insert({group, shuffle, false, 1, 0});
       for (const int cut_at : {std::min(depth, 1), depth}) {
-        all.insert({group, shuffle, 1, 1, cut_at});
-        all.insert({group, shuffle, workers, 1, cut_at});
-        if (!few) {
-          all.insert({group, shuffle, 1, 3, cut_at});
-          all.insert({group, shuffle, 2, 1, cut_at});
+        for (const int repeats : few ? std::vector<int>{1} : std::vector<int>{1, 2, 3, 5, 8}) {
+          all.insert({group, shuffle, false, repeats, cut_at});
+          all.insert({group, shuffle, true, repeats, cut_at});
         }
       }
     }
   }
   return all;
 }
+
+// Tries to lower S by exchanging two workers of a round, from several random starts: only for a few workers, where it
+// pays.
+class Tinkerer {
+ public:
+  Tinkerer(int workers, int group) : workers_(workers), groups_((workers + group - 1) / group) {}
+
+  std::vector<Division> tinker() {
+    std::vector<std::vector<int>> best;
+    double least = std::numeric_limits<double>::infinity();
+    for (int start = 0; start < kStarts; ++start) {
+      std::vector<std::vector<int>> orders(index(2 + start % 2));
+      for (std::vector<int>& order : orders) {
+        order = shuffled_workers();
+      }
+      const double reached = improve(orders);
+      if (reached < least) {
+        least = reached;
+        best = orders;
+      }
+    }
+    return divisions(best);
+  }
+
+ private:
+  static constexpr int kStarts = 6;
+  static constexpr int kMaxSweeps = 6;
+
+  std::vector<int> shuffled_workers() {
+    std::vector<int> order(index(workers_));
+    std::iota(order.begin(), order.end(), 0);
+    for (std::size_t i = order.size(); i-- > 1;) {
+      std::swap(order[i], order[random_() % (i + 1)]);
+    }
+    return order;
+  }
+
+  std::vector<Division> divisions(const std::vector<std::vector<int>>& orders) const {
+    std::vector<Division> rounds;
+    for (const std::vector<int>& order : orders) {
+      rounds.push_back(cut(order, groups_));
+    }
+    return rounds;
+  }
+
+  double disagreement(const std::vector<std::vector<int>>& orders) const {
+    Schedule schedule;
+    for (const std::vector<int>& order : orders) {
+      schedule.push_back({"", cut(order, groups_)});
+    }
+    return steady_disagreement(schedule, workers_);
+  }
+
+  double improve(std::vector<std::vector<int>>& orders) const {
+    double now = disagreement(orders);
+    for (int sweep = 0; sweep < kMaxSweeps; ++sweep) {
+      const double before = now;
+      for (std::vector<int>& order : orders) {
+        for (std::size_t i = 0; i < order.size(); ++i) {
+          for (std::size_t j = 0; j < i; ++j) {
+            std::swap(order[i], order[j]);
+            const double then = disagreement(orders);
+            if (then < now - 1e-9) {
+              now = then;
+            } else {
+              std::swap(order[i], order[j]);
+            }
+          }
+        }
+      }
+      if (now == before) {
+        break;
+      }
+    }
+    return now;
+  }
+
+  const int workers_;
+  const int groups_;
+  std::mt19937 random_{3};
+};
 
 // The base's rounds with idle ones spread evenly between them.
 Schedule with_idle(const Schedule& rounds, int idle, const Topology& topology) {
@@ -321,6 +420,9 @@ LimitedSearch::LimitedSearch(const Topology& topology, double bytes, int group_l
   for (const Recipe& recipe : recipes(group_limit, topology.workers(), depth)) {
     cycles.push_back(Cook(pruned(regions, recipe.depth), recipe).rounds());
   }
+  if (topology.workers() <= kFewWorkers) {
+    cycles.push_back(Tinkerer(topology.workers(), group_limit).tinker());
+  }
   std::sort(cycles.begin(), cycles.end());
   cycles.erase(std::unique(cycles.begin(), cycles.end()), cycles.end());
   std::erase_if(cycles, [](const std::vector<Division>& cycle) { return cycle.size() > index(kMaxCycle); });
@@ -329,14 +431,19 @@ LimitedSearch::LimitedSearch(const Topology& topology, double bytes, int group_l
     for (const Division& division : cycle) {
       base.rounds.push_back(make_round(division, topology));
     }
-    if (topology.workers() > kManyWorkers && cycle_norm(base.rounds, topology.workers()) > kSlowMixing) {
+    base.cycle_norm = topology.workers() > kMeasuredWorkers ? cycle_norm(base.rounds, topology.workers()) : 0;
+    if (base.cycle_norm > kSlowMixing) {
       continue;
     }
-    base.seconds = cost_of(base.rounds, static_cast<int>(base.rounds.size()), topology, bytes).seconds_per_iteration;
+    const Cost interleaved = cost_of(base.rounds, static_cast<int>(base.rounds.size()), topology, bytes);
+    base.latency = interleaved.latency_seconds;
+    base.busiest = interleaved.seconds_per_iteration - base.latency;
+    base.in_turn = cost_of(base.rounds, 1, topology, bytes).seconds_per_iteration;
     bases_.push_back(std::move(base));
   }
   // The cheap ones first: what they reach spares measuring the others.
-  std::stable_sort(bases_.begin(), bases_.end(), [](const Base& a, const Base& b) { return a.seconds < b.seconds; });
+  std::stable_sort(bases_.begin(), bases_.end(),
+                   [](const Base& a, const Base& b) { return a.seconds(0) < b.seconds(0); });
 }
 
 // S with that many idle rounds if it is at most `limit`, otherwise anything above.
@@ -349,7 +456,7 @@ double LimitedSearch::disagreement_with(Base& base, int idle, double limit) {
   if (floor > limit) {
     return floor;
   }
-  const double measured = steady_disagreement(schedule, topology_.workers());
+  const double measured = estimate_disagreement(schedule, topology_.workers(), base.cycle_norm);
   base.disagreement.emplace(idle, measured);
   return measured;
 }
@@ -373,17 +480,34 @@ int LimitedSearch::most_idle(Base& base, int least, double limit) {
   return least;
 }
 
+double LimitedSearch::Base::share(int idle) const {
+  const auto length = static_cast<double>(rounds.size());
+  return length / (length + idle);
+}
+
+// Interleaved, the latency of the slowest round is paid in every iteration; in turn, each round is paid when it comes.
+bool LimitedSearch::Base::is_interleaved(int idle) const {
+  return busiest * share(idle) + latency <= in_turn * share(idle);
+}
+
+double LimitedSearch::Base::seconds(int idle) const {
+  return std::min(busiest * share(idle) + latency, in_turn * share(idle));
+}
+
 std::optional<Found> LimitedSearch::best(double disagreement) {
   std::optional<Found> found;
   double least = std::numeric_limits<double>::infinity();
   for (Base& base : bases_) {
-    const auto length = static_cast<double>(base.rounds.size());
     // Fewer idle rounds than this would not make it faster than what is found.
-    const int needed = found ? static_cast<int>(std::floor(base.seconds * length / least - length)) + 1 : 0;
-    const int idle = most_idle(base, std::max(0, needed), disagreement);
+    int needed = 0;
+    while (found && needed <= kMaxCycle && base.seconds(needed) >= least) {
+      ++needed;
+    }
+    const int idle = most_idle(base, needed, disagreement);
     if (idle != kNone) {
-      least = base.seconds * length / (length + idle);
-      found = {with_idle(base.rounds, idle, topology_), static_cast<int>(length) + idle};
+      least = base.seconds(idle);
+      const int length = static_cast<int>(base.rounds.size()) + idle;
+      found = {with_idle(base.rounds, idle, topology_), base.is_interleaved(idle) ? length : 1};
     }
   }
   return found;
@@ -396,12 +520,15 @@ double LimitedSearch::smallest_disagreement() {
   }
   std::stable_sort(by_floor.begin(), by_floor.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   double least = std::numeric_limits<double>::infinity();
+  Base* best = nullptr;
   for (const auto& [floor, base] : by_floor) {
-    if (floor < least) {
-      least = std::min(least, disagreement_with(*base, 0, least));
+    if (floor < least && disagreement_with(*base, 0, least) < least) {
+      least = disagreement_with(*base, 0, least);
+      best = base;
     }
   }
-  return least;
+  // Now exactly, and so remembered, for `best` has to accept it.
+  return best->disagreement[0] = steady_disagreement(best->rounds, topology_.workers());
 }
 
 }  // namespace dssync

@@ -28,8 +28,15 @@ class LimitedSearch {
   // A cycle that keeps everyone busy. Idle rounds between its rounds make it cheaper and looser.
   struct Base {
     Schedule rounds;
-    double seconds = 0;                  // per iteration, interleaved, without idle rounds
+    double busiest = 0;                  // seconds of the busiest link's time per iteration, interleaved
+    double latency = 0;                  // per iteration, interleaved
+    double in_turn = 0;                  // seconds per iteration with one shard
+    double cycle_norm = 0;               // only where it is needed to estimate S
     std::map<int, double> disagreement;  // S by the number of idle rounds, as far as measured
+
+    double share(int idle) const;  // of the rounds that are not idle
+    bool is_interleaved(int idle) const;
+    double seconds(int idle) const;  // per iteration
   };
 
   double disagreement_with(Base& base, int idle, double limit);

@@ -25,6 +25,9 @@ Mixing measure_mixing(const Schedule& schedule, int workers);
 double cycle_norm(const Schedule& schedule, int workers);
 double steady_disagreement(const Schedule& schedule, int workers);
 
+// S, or where that takes long a figure a few percent above it. `norm` is the cycle_norm. REQUIRES: as above.
+double estimate_disagreement(const Schedule& schedule, int workers, double norm);
+
 // A quick lower bound of S: O(N) per round where measure_mixing may take O(N^2). REQUIRES: as above.
 double disagreement_floor(const Schedule& schedule, int workers);
 

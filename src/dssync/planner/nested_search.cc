@@ -30,6 +30,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kTolerance = 1e-9;    // of S against its limit, and of loads against tau
 constexpr double kWorthwhile = 0.995;  // a longer cycle must be this much faster
 constexpr std::size_t kMaxDigits = 6;
+constexpr int kMaxTrials = 50'000;  // per length of the cycle; only deep irregular trees come near it
 
 std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
@@ -160,6 +161,7 @@ class NestedSearch::Model {
     int length = 1;
     double budget = 0;  // seconds of any link's time in a cycle
     bool in_turn = false;
+    int* trials_left = nullptr;
   };
 
   void make_ways(int r, std::vector<Row>& by_link, std::vector<int>& innermost) {
@@ -279,8 +281,8 @@ class NestedSearch::Model {
   // The cheapest candidate over all lengths.
   std::optional<Candidate> search(double limit, bool in_turn) {
     std::optional<Candidate> best;
-    const int longest = std::min(kMaxCycle, limit > 0 ? static_cast<int>(12 + 4 * std::min(limit, 100.0)) : 1);
-    for (int length = 1; length <= longest; length += length < 16 ? 1 : length < 32 ? 4 : 8) {
+    const int longest = limit > 0 ? kMaxCycle : 1;
+    for (int length = 1; length <= longest; length += length < 16 ? 1 : length < 32 ? 2 : 4) {
       const double bound = best ? best->seconds() * kWorthwhile : kInfinity;
       if (bound <= 0) {  // all workers on one host: nothing is faster than nothing
         break;
@@ -300,8 +302,9 @@ class NestedSearch::Model {
     double low = 0;
     double high = bound;
     double tau = bound;
+    int trials_left = kMaxTrials;
     for (int step = 0; step < 40 && high - low > 1e-4 * low; ++step) {
-      const Setting setting{length, tau * length * (1 + kTolerance), in_turn};
+      const Setting setting{length, tau * length * (1 + kTolerance), in_turn, &trials_left};
       Candidate candidate;
       candidate.length = length;
       std::vector<Turn> path;
@@ -320,13 +323,13 @@ class NestedSearch::Model {
   }
 
   // Chooses the cadences of a region and all below it for the least disagreement; infinite where it can't be below
-  // `bound`.
+  // `bound`. Out of trials, it makes do with what it has.
   double settle(int r, Slots inherited, std::vector<Turn>& path, const Setting& setting, double bound, Choice& choice) {
     const RegionModel& model = models_[index(r)];
     double least = kInfinity;
     path.emplace_back();
     for (const Cadence& cadence : book_.cadences(model.shape, setting.length, inherited)) {
-      if (cadence.disagreement > bound || cadence.disagreement >= least) {
+      if (cadence.disagreement > bound || cadence.disagreement >= least || --*setting.trials_left < 0) {
         break;
       }
       path.back() = {std::popcount(cadence.whole), cadence.grid, std::popcount(cadence.partial())};

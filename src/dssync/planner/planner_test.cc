@@ -206,7 +206,7 @@ TEST(PlannerTest, SmallestDisagreementOfAHypercube) {
 }
 
 TEST(PlannerTest, RandomTreesWithoutGroupLimit) {
-  for (unsigned seed = 0; seed < 300; ++seed) {
+  for (unsigned seed = 0; seed < 120; ++seed) {
     const Topology topology = random_tree(seed, 256);
     const std::string what = "seed " + std::to_string(seed);
     const double bytes = seed % 2 == 0 ? 1 : 0.05;
@@ -228,7 +228,7 @@ TEST(PlannerTest, RandomTreesWithoutGroupLimit) {
 }
 
 TEST(PlannerTest, RandomTreesUnderGroupLimits) {
-  for (unsigned seed = 0; seed < 60; ++seed) {
+  for (unsigned seed = 0; seed < 40; ++seed) {
     const Topology topology = random_tree(seed, 256);
     const int group = 2 + static_cast<int>(seed % 7);
     const std::string what = "seed " + std::to_string(seed);

@@ -93,8 +93,9 @@ std::vector<double> shares(const std::vector<double>& speeds, double above) {
 
 class HierarchicalLowering {
  public:
-  HierarchicalLowering(const Group& group, const Topology& topology)
-      : topology_(topology), members_(positions_of(group, topology)) {}
+  // weighted: owners behind slower cables own less; otherwise all own the same.
+  HierarchicalLowering(const Group& group, const Topology& topology, bool weighted)
+      : topology_(topology), members_(positions_of(group, topology)), weighted_(weighted) {}
 
   Lowering run() {
     if (members_.size() < 2) {
@@ -179,16 +180,53 @@ class HierarchicalLowering {
       ownerships.push_back(std::move(part.owners));
       speeds.push_back(part.speed);
     }
-    const std::vector<double> weights = shares(speeds, 2 * (1 - 1 / span));
+    const std::vector<double> weights = weighted_ ? shares(speeds, 2 * (1 - 1 / span))
+                                                  : std::vector<double>(speeds.size(), 1.0 / double(speeds.size()));
     const bool even = std::equal(weights.begin() + 1, weights.end(), weights.begin());
-    for (Interval& interval : refine(ownerships)) {
+    std::vector<Interval> intervals = refine(ownerships);
+    // Every part owns its share of every interval: balanced, and no more slices than workers in a regular tree. In an
+    // irregular one they would multiply from level to level; then every part owns one stretch of the vector instead.
+    const bool balanced = intervals.size() * parts.size() <= 2 * members_.size();
+    if (!balanced && !(is_top && even)) {
+      cut_at_shares(intervals, weights);
+    }
+    for (const Interval& interval : intervals) {
       if (is_top && even) {
         top_reduce_.push_back({Stage::Kind::kAllReduce, ranks_of(interval.owners), {interval.begin, interval.end}});
       } else {
-        scatter(interval, weights, is_top ? top_scatter_ : scatter_at(whole.height), whole.owners);
+        scatter(interval, balanced ? weights : sole_owner(interval, weights),
+                is_top ? top_scatter_ : scatter_at(whole.height), whole.owners);
       }
     }
     return whole;
+  }
+
+  // Cuts the intervals where the cumulated shares end.
+  static void cut_at_shares(std::vector<Interval>& intervals, const std::vector<double>& weights) {
+    std::vector<Interval> result;
+    std::size_t part = 0;
+    double end = weights[0];
+    for (Interval interval : intervals) {
+      for (; part + 1 < weights.size() && end < interval.end - kSameBound; end += weights[++part]) {
+        if (end > interval.begin + kSameBound) {
+          result.push_back({interval.begin, end, interval.owners});
+          interval.begin = end;
+        }
+      }
+      result.push_back(std::move(interval));
+    }
+    intervals = std::move(result);
+  }
+
+  // All of an interval for the part whose stretch it lies in.
+  static std::vector<double> sole_owner(const Interval& interval, const std::vector<double>& weights) {
+    const double middle = (interval.begin + interval.end) / 2;
+    std::vector<double> sole(weights.size(), 0);
+    std::size_t part = 0;
+    for (double end = weights[0]; part + 1 < weights.size() && end <= middle; end += weights[++part]) {
+    }
+    sole[part] = 1;
+    return sole;
   }
 
   std::vector<Stage>& scatter_at(int level) {
@@ -261,7 +299,8 @@ class HierarchicalLowering {
   }
 
   const Topology& topology_;
-  const std::vector<int> members_;           // positions, ascending
+  const std::vector<int> members_;  // positions, ascending
+  const bool weighted_;
   std::vector<std::vector<Stage>> scatter_;  // by level, innermost first
   std::vector<Stage> top_scatter_;
   std::vector<Stage> top_reduce_;
@@ -281,7 +320,13 @@ Lowering lower_to_ring(const Group& group, const Topology& topology) {
 }
 
 Lowering lower_hierarchically(const Group& group, const Topology& topology) {
-  return HierarchicalLowering(group, topology).run();
+  Lowering even = HierarchicalLowering(group, topology, false).run();
+  Lowering weighted = HierarchicalLowering(group, topology, true).run();
+  const auto busiest = [&](const Lowering& lowering) {
+    const GroupLoad load = load_of(lowering, topology, 1);
+    return load.duration(topology) - load.latency;
+  };
+  return busiest(weighted) < busiest(even) * (1 - 1e-9) ? weighted : even;
 }
 
 Lowering lower(const Group& group, const Topology& topology, double bytes) {

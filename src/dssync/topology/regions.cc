@@ -11,8 +11,8 @@ namespace {
 
 // Cables whose speeds differ by less than this factor count as equally fast, and no place is split into more classes
 // than this.
-constexpr double kSameSpeed = 1.25;
-constexpr std::size_t kMaxClasses = 4;
+constexpr double kSameSpeed = 1.15;
+constexpr std::size_t kMaxClasses = 6;
 
 // A part of a region under construction: a whole region, or a worker.
 struct Part {
@@ -81,12 +81,19 @@ class RegionFinder {
       speeds.push_back(part.bytes_per_second);
     }
     std::sort(speeds.rbegin(), speeds.rend());
-    std::vector<double> bounds;  // slowest speed of each class but the last
-    for (std::size_t i = 1; i < speeds.size() && bounds.size() + 1 < kMaxClasses; ++i) {
+    std::vector<std::pair<double, double>> steps;  // where speed falls: by which factor, and the speed before
+    for (std::size_t i = 1; i < speeds.size(); ++i) {
       if (speeds[i - 1] > kSameSpeed * speeds[i]) {
-        bounds.push_back(speeds[i - 1]);
+        steps.emplace_back(speeds[i - 1] / speeds[i], speeds[i - 1]);
       }
     }
+    std::sort(steps.rbegin(), steps.rend());
+    steps.resize(std::min(steps.size(), kMaxClasses - 1));
+    std::vector<double> bounds;  // slowest speed of each class but the last
+    for (const auto& [factor, speed] : steps) {
+      bounds.push_back(speed);
+    }
+    std::sort(bounds.rbegin(), bounds.rend());
     std::vector<std::vector<Part>> classes(bounds.size() + 1);
     for (const Part& part : parts) {
       std::size_t slot = 0;
