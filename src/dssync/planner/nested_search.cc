@@ -27,8 +27,11 @@ namespace dssync {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kTolerance = 1e-9;    // of S against its limit, and of loads against tau
-constexpr double kWorthwhile = 0.995;  // a longer cycle must be this much faster
+constexpr double kTolerance = 1e-9;  // of S against its limit, and of loads against tau
+// A longer cycle means more shards: it must be this much faster, and beyond kUsualLength still more.
+constexpr double kWorthwhile = 0.995;
+constexpr double kWorthMore = 0.95;
+constexpr int kUsualLength = 16;
 constexpr std::size_t kMaxDigits = 6;
 constexpr int kMaxTrials = 50'000;  // per length of the cycle; only deep irregular trees come near it
 
@@ -282,8 +285,9 @@ class NestedSearch::Model {
   std::optional<Candidate> search(double limit, bool in_turn) {
     std::optional<Candidate> best;
     const int longest = limit > 0 ? kMaxCycle : 1;
-    for (int length = 1; length <= longest; length += length < 16 ? 1 : length < 32 ? 2 : 4) {
-      const double bound = best ? best->seconds() * kWorthwhile : kInfinity;
+    for (int length = 1; length <= longest; length += length < kUsualLength ? 1 : length < 2 * kUsualLength ? 2 : 4) {
+      const double worthwhile = length <= kUsualLength ? kWorthwhile : kWorthMore;
+      const double bound = best ? best->seconds() * worthwhile : kInfinity;
       if (bound <= 0) {  // all workers on one host: nothing is faster than nothing
         break;
       }

@@ -51,6 +51,20 @@ double better_baseline(const Topology& topology, double bytes) {
   return std::min(ring_seconds(topology, bytes), hierarchical_seconds(topology, bytes));
 }
 
+Topology hosts_with_nics(const std::vector<double>& nics) {
+  std::vector<Topology::HostSpec> hosts;
+  for (std::size_t i = 0; i < nics.size(); ++i) {
+    Topology::HostSpec host;
+    host.name = "h" + std::to_string(i);
+    host.switch_name = "s";
+    host.nic = {nics[i]};
+    hosts.push_back(host);
+  }
+  Topology::SwitchSpec only;
+  only.name = "s";
+  return Topology::build({only}, hosts, "test");
+}
+
 // The fastest cycles of up to eight rounds of nobody, pairs in a rack, whole racks and all, for two racks of four,
 // found by trying them all; in units of bytes / NIC rate. Rows: limit on S; columns: core as fast as the NIC, half, a
 // quarter, an eighth.
@@ -94,21 +108,71 @@ TEST(PlannerTest, CrossesASlowUplinkSeldom) {
 
 // One NIC is ten times slower. The others average often; it joins rarely.
 TEST(PlannerTest, LetsASlowNicJoinRarely) {
-  std::vector<Topology::HostSpec> hosts;
-  for (int i = 0; i < 8; ++i) {
-    Topology::HostSpec host;
-    host.name = "h" + std::to_string(i);
-    host.switch_name = "s";
-    host.nic = {i == 5 ? 0.1 : 1.0};
-    hosts.push_back(host);
-  }
-  Topology::SwitchSpec only;
-  only.name = "s";
-  const Topology topology = Topology::build({only}, hosts, "test");
+  const Topology topology = hosts_with_nics({1, 1, 1, 1, 1, 0.1, 1, 1});
   const std::optional<Plan> plan = Planner(topology, 1).best(0.5);
   ASSERT_TRUE(plan);
   expect_sound(*plan, topology, 0.5, 0, "slow NIC");
   EXPECT_LE(plan->cost.seconds_per_iteration * 4, better_baseline(topology, 1));
+}
+
+// With cores as fast as a NIC or half as fast, all three crossings of eight rounds lie close together (a..a.a.a) so
+// that rack averages fill the long gap: found by trying all cycles of eight.
+TEST(PlannerTest, FindsUnevenGaps) {
+  for (const double core : {1.0, 0.5}) {
+    const Topology topology = racks(2, 4, 1, core);
+    EXPECT_LE(Planner(topology, 1).best(0.5)->cost.seconds_per_iteration, 0.84375 * 1.001);
+  }
+}
+
+// The disagreement between two sites is one degree of freedom of 32, so S allows to cross every 32nd iteration.
+TEST(PlannerTest, LargeSitesMeetRarely) {
+  const Topology topology = racks(2, 16, 1, 0.01);
+  const std::optional<Plan> plan = Planner(topology, 1).best(0.5);
+  ASSERT_TRUE(plan);
+  expect_sound(*plan, topology, 0.5, 0, "two sites");
+  EXPECT_LE(plan->cost.seconds_per_iteration, 100.0 / 32 + 0.01);
+}
+
+// Eight NICs, each half as fast as the one before. A hand-made cycle of six rounds in which the fastest k average, with
+// the whole once, takes 21.5 at S = 0.5.
+TEST(PlannerTest, EverySpeedHasItsRhythm) {
+  const Topology topology = hosts_with_nics({1, 1. / 2, 1. / 4, 1. / 8, 1. / 16, 1. / 32, 1. / 64, 1. / 128});
+  const std::optional<Plan> plan = Planner(topology, 1).best(0.5);
+  ASSERT_TRUE(plan);
+  expect_sound(*plan, topology, 0.5, 0, "ladder of NICs");
+  EXPECT_LE(plan->cost.seconds_per_iteration, 21.5);
+}
+
+// Switches in a chain, two hosts on each, the cables between them unequal: slices must not multiply from switch to
+// switch.
+TEST(PlannerTest, ChainsOfSwitchesStaySmall) {
+  std::vector<Topology::SwitchSpec> switches;
+  std::vector<Topology::HostSpec> hosts;
+  for (int i = 0; i < 40; ++i) {
+    Topology::SwitchSpec link;
+    link.name = "s" + std::to_string(i);
+    link.parent = i == 0 ? "" : "s" + std::to_string(i - 1);
+    link.uplink = {1.0 + i % 7};
+    switches.push_back(link);
+    for (int h = 0; h < 2; ++h) {
+      Topology::HostSpec host;
+      host.name = link.name + "-" + std::to_string(h);
+      host.switch_name = link.name;
+      host.nic = {1};
+      hosts.push_back(host);
+    }
+  }
+  const Topology topology = Topology::build(switches, hosts, "test");
+  Group everyone;
+  for (Rank rank = 0; rank < topology.workers(); ++rank) {
+    everyone.push_back(rank);
+  }
+  for (const std::vector<Stage>& phase : lower_hierarchically(everyone, topology).phases) {
+    EXPECT_LE(phase.size(), 4U * everyone.size());
+  }
+  const std::optional<Plan> plan = Planner(topology, 1).best(0.5);
+  ASSERT_TRUE(plan);
+  expect_sound(*plan, topology, 0.5, 0, "chain");
 }
 
 TEST(PlannerTest, ZeroDisagreementIsAnExactAverageEveryTime) {
@@ -205,6 +269,36 @@ TEST(PlannerTest, SmallestDisagreementOfAHypercube) {
   EXPECT_DOUBLE_EQ(Planner(flat(6), 1, 8).smallest_disagreement(), 0);
 }
 
+// Six workers in pairs: {01}{23}{45} and {02}{14}{35} in turn have 4/9.
+TEST(PlannerTest, SmallestDisagreementOfSixInPairs) {
+  EXPECT_NEAR(Planner(flat(6), 1, 2).smallest_disagreement(), 4.0 / 9, 1e-9);
+}
+
+// Two racks of four, the core an eighth of a NIC, groups of four: five rack averages, then half of each rack with half
+// of the other.
+TEST(PlannerTest, HalvesOfRacksCrossUnderAGroupLimit) {
+  const Topology topology = racks(2, 4, 1, 1.0 / 8);
+  const std::optional<Plan> plan = Planner(topology, 1, 4).best(0.35);
+  ASSERT_TRUE(plan);
+  expect_sound(*plan, topology, 0.35, 4, "halves");
+  EXPECT_LE(plan->cost.seconds_per_iteration, 16.0 / 6 * 1.001);
+}
+
+// With hardly any bytes, latency is all that counts, and a looser limit must not cost more of it.
+TEST(PlannerTest, LatencyCountsUnderAGroupLimit) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    const Topology topology = random_tree(seed, 40);
+    Planner planner(topology, 1e-9, 5);
+    double last = std::numeric_limits<double>::infinity();
+    for (const double limit : {0.5, 1.0, 4.0, 16.0}) {
+      if (const std::optional<Plan> plan = planner.best(limit)) {
+        EXPECT_LE(plan->cost.seconds_per_iteration, last * 1.001) << "seed " << seed << ", S <= " << limit;
+        last = plan->cost.seconds_per_iteration;
+      }
+    }
+  }
+}
+
 TEST(PlannerTest, RandomTreesWithoutGroupLimit) {
   for (unsigned seed = 0; seed < 120; ++seed) {
     const Topology topology = random_tree(seed, 256);
@@ -217,8 +311,8 @@ TEST(PlannerTest, RandomTreesWithoutGroupLimit) {
       ASSERT_TRUE(plan) << what;
       expect_sound(*plan, topology, limit, 0, what);
       EXPECT_LE(plan->cost.seconds_per_iteration, better_baseline(topology, bytes) * (1 + 1e-9)) << what;
-      // A looser limit never costs more, but for the half percent that a longer cycle has to win.
-      EXPECT_LE(plan->cost.seconds_per_iteration, last * 1.006) << what << ", S <= " << limit;
+      // A looser limit never costs more, but for the five percent that a cycle of more than 16 rounds has to win.
+      EXPECT_LE(plan->cost.seconds_per_iteration, last * 1.053) << what << ", S <= " << limit;
       last = plan->cost.seconds_per_iteration;
       if (topology.workers() <= 64 && seed % 4 == 0) {
         expect_dense(*plan, topology, what);

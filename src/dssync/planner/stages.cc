@@ -118,6 +118,9 @@ class HierarchicalLowering {
     return lowering;
   }
 
+  // Whether all shares came out even, as they do behind equal cables. After run().
+  bool all_even() const { return all_even_; }
+
  private:
   struct Part {
     Ownership owners;
@@ -183,6 +186,7 @@ class HierarchicalLowering {
     const std::vector<double> weights = weighted_ ? shares(speeds, 2 * (1 - 1 / span))
                                                   : std::vector<double>(speeds.size(), 1.0 / double(speeds.size()));
     const bool even = std::equal(weights.begin() + 1, weights.end(), weights.begin());
+    all_even_ = all_even_ && even;
     std::vector<Interval> intervals = refine(ownerships);
     // Every part owns its share of every interval: balanced, and no more slices than workers in a regular tree. In an
     // irregular one they would multiply from level to level; then every part owns one stretch of the vector instead.
@@ -301,6 +305,7 @@ class HierarchicalLowering {
   const Topology& topology_;
   const std::vector<int> members_;  // positions, ascending
   const bool weighted_;
+  bool all_even_ = true;
   std::vector<std::vector<Stage>> scatter_;  // by level, innermost first
   std::vector<Stage> top_scatter_;
   std::vector<Stage> top_reduce_;
@@ -320,8 +325,12 @@ Lowering lower_to_ring(const Group& group, const Topology& topology) {
 }
 
 Lowering lower_hierarchically(const Group& group, const Topology& topology) {
+  HierarchicalLowering weighing(group, topology, true);
+  Lowering weighted = weighing.run();
+  if (weighing.all_even()) {
+    return weighted;
+  }
   Lowering even = HierarchicalLowering(group, topology, false).run();
-  Lowering weighted = HierarchicalLowering(group, topology, true).run();
   const auto busiest = [&](const Lowering& lowering) {
     const GroupLoad load = load_of(lowering, topology, 1);
     return load.duration(topology) - load.latency;

@@ -12,7 +12,7 @@ namespace {
 // Cables whose speeds differ by less than this factor count as equally fast, and no place is split into more classes
 // than this.
 constexpr double kSameSpeed = 1.15;
-constexpr std::size_t kMaxClasses = 6;
+constexpr std::size_t kMaxClasses = 8;
 
 // A part of a region under construction: a whole region, or a worker.
 struct Part {
