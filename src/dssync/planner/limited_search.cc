@@ -506,14 +506,25 @@ std::optional<Found> LimitedSearch::best(double disagreement) {
     const int idle = most_idle(base, needed, disagreement);
     if (idle != kNone) {
       least = base.seconds(idle);
-      const int length = static_cast<int>(base.rounds.size()) + idle;
-      found = {with_idle(base.rounds, idle, topology_), base.is_interleaved(idle) ? length : 1};
+      found = realize(base, idle);
     }
+  }
+  // Estimates are on the safe side, so the tightest limit of all may have been missed.
+  if (!found && disagreement + kTolerance >= smallest_disagreement()) {
+    found = realize(*smallest_->second, 0);
   }
   return found;
 }
 
+Found LimitedSearch::realize(const Base& base, int idle) const {
+  const int length = static_cast<int>(base.rounds.size()) + idle;
+  return {with_idle(base.rounds, idle, topology_), base.is_interleaved(idle) ? length : 1};
+}
+
 double LimitedSearch::smallest_disagreement() {
+  if (smallest_) {
+    return smallest_->first;
+  }
   std::vector<std::pair<double, Base*>> by_floor;
   for (Base& base : bases_) {
     by_floor.emplace_back(disagreement_floor(base.rounds, topology_.workers()), &base);
@@ -527,8 +538,9 @@ double LimitedSearch::smallest_disagreement() {
       best = base;
     }
   }
-  // Now exactly, and so remembered, for `best` has to accept it.
-  return best->disagreement[0] = steady_disagreement(best->rounds, topology_.workers());
+  // That was an estimate; now exactly.
+  smallest_ = {steady_disagreement(best->rounds, topology_.workers()), best};
+  return smallest_->first;
 }
 
 }  // namespace dssync

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "dssync/planner/mixing.h"
@@ -41,9 +42,11 @@ class LimitedSearch {
 
   double disagreement_with(Base& base, int idle, double limit);
   int most_idle(Base& base, int least, double limit);
+  Found realize(const Base& base, int idle) const;
 
   const Topology& topology_;
   std::vector<Base> bases_;
+  std::optional<std::pair<double, const Base*>> smallest_;  // the smallest S, and whose it is
 };
 
 }  // namespace dssync

@@ -286,7 +286,7 @@ TEST(PlannerTest, HalvesOfRacksCrossUnderAGroupLimit) {
 
 // With hardly any bytes, latency is all that counts, and a looser limit must not cost more of it.
 TEST(PlannerTest, LatencyCountsUnderAGroupLimit) {
-  for (unsigned seed = 0; seed < 20; ++seed) {
+  for (unsigned seed = 0; seed < 10; ++seed) {
     const Topology topology = random_tree(seed, 40);
     Planner planner(topology, 1e-9, 5);
     double last = std::numeric_limits<double>::infinity();
@@ -300,7 +300,7 @@ TEST(PlannerTest, LatencyCountsUnderAGroupLimit) {
 }
 
 TEST(PlannerTest, RandomTreesWithoutGroupLimit) {
-  for (unsigned seed = 0; seed < 120; ++seed) {
+  for (unsigned seed = 0; seed < 80; ++seed) {
     const Topology topology = random_tree(seed, 256);
     const std::string what = "seed " + std::to_string(seed);
     const double bytes = seed % 2 == 0 ? 1 : 0.05;
@@ -322,14 +322,14 @@ TEST(PlannerTest, RandomTreesWithoutGroupLimit) {
 }
 
 TEST(PlannerTest, RandomTreesUnderGroupLimits) {
-  for (unsigned seed = 0; seed < 40; ++seed) {
+  for (unsigned seed = 0; seed < 24; ++seed) {
     const Topology topology = random_tree(seed, 256);
     const int group = 2 + static_cast<int>(seed % 7);
     const std::string what = "seed " + std::to_string(seed);
     Planner planner(topology, 1, group);
     const double smallest = planner.smallest_disagreement();
     for (const double limit : {0.5, smallest}) {
-      const std::optional<Plan> plan = planner.best(limit);
+      const std::optional<Plan> plan = Planner(topology, 1, group).best(limit);  // as another process would ask
       EXPECT_EQ(plan.has_value(), limit >= smallest) << what;
       if (plan) {
         expect_sound(*plan, topology, limit, group, what);
