@@ -55,6 +55,9 @@ bool is_slurm(const std::filesystem::path& file, std::string_view text) {
 }  // namespace
 
 ReadResult read_topology(const std::filesystem::path& file, const Assumptions& assumptions) {
+  if (file.empty()) {
+    throw InputError("the name of the topology file is empty; expected a path");
+  }
   const std::string source = file.string();
   const std::string loaded = load(file);
   const std::string_view text = checked_text(loaded, source);

@@ -73,8 +73,8 @@ TEST_F(ReadTest, MessagesNameTheFile) {
 TEST_F(ReadTest, RefusesWhatIsNoReadableFile) {
   EXPECT_THAT(message_of(folder_), AllOf(StartsWith(folder_.string() + ": "), HasSubstr("is a directory")));
   EXPECT_THAT(message_of(folder_ / "missing.yaml"), HasSubstr("missing.yaml: cannot be read (No such file"));
+  EXPECT_THAT(message_of(""), HasSubstr("the name of the topology file is empty"));
   EXPECT_THAT(message_of(write("file", kYaml) / "below.yaml"), HasSubstr("cannot be read"));
-  EXPECT_THAT(message_of(""), HasSubstr("cannot be read"));
   fs::create_symlink("loop.yaml", folder_ / "loop.yaml");
   EXPECT_THAT(message_of(folder_ / "loop.yaml"), HasSubstr("cannot be read"));
 }
