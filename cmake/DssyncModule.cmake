@@ -34,7 +34,7 @@ function(dssync_module name)
     dssync_program(dssync_${name}_test
       SOURCES ${arg_TESTS} USES dssync_${name} ${arg_TEST_USES} GTest::gmock GTest::gtest_main)
     target_compile_definitions(dssync_${name}_test PRIVATE DSSYNC_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-    gtest_discover_tests(dssync_${name}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 900)
+    gtest_discover_tests(dssync_${name}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
   endif()
 endfunction()
 

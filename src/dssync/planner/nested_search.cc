@@ -28,10 +28,8 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kTolerance = 1e-9;  // of S against its limit, and of loads against tau
-// A longer cycle means more shards: it must be this much faster, and beyond kUsualLength still more.
-constexpr double kWorthwhile = 0.995;
-constexpr double kWorthMore = 0.95;
-constexpr int kUsualLength = 16;
+constexpr double kWorthwhile = 0.995;  // a longer cycle means more shards, so it must be this much faster
+constexpr int kEveryLength = 16;       // up to here every length is tried, beyond it some
 constexpr std::size_t kMaxDigits = 6;
 constexpr int kMaxTrials = 50'000;  // per length of the cycle; only deep irregular trees come near it
 
@@ -285,9 +283,8 @@ class NestedSearch::Model {
   std::optional<Candidate> search(double limit, bool in_turn) {
     std::optional<Candidate> best;
     const int longest = limit > 0 ? kMaxCycle : 1;
-    for (int length = 1; length <= longest; length += length < kUsualLength ? 1 : length < 2 * kUsualLength ? 2 : 4) {
-      const double worthwhile = length <= kUsualLength ? kWorthwhile : kWorthMore;
-      const double bound = best ? best->seconds() * worthwhile : kInfinity;
+    for (int length = 1; length <= longest; length += length < kEveryLength ? 1 : length < 2 * kEveryLength ? 2 : 4) {
+      const double bound = best ? best->seconds() * kWorthwhile : kInfinity;
       if (bound <= 0) {  // all workers on one host: nothing is faster than nothing
         break;
       }

@@ -299,8 +299,13 @@ TEST(PlannerTest, LatencyCountsUnderAGroupLimit) {
   }
 }
 
-TEST(PlannerTest, RandomTreesWithoutGroupLimit) {
-  for (unsigned seed = 0; seed < 80; ++seed) {
+// Random trees in batches of seeds, so that they run side by side.
+class RandomTreesTest : public ::testing::TestWithParam<unsigned> {};
+constexpr unsigned kBatches = 10;
+INSTANTIATE_TEST_SUITE_P(Batch, RandomTreesTest, ::testing::Range(0U, kBatches));
+
+TEST_P(RandomTreesTest, WithoutGroupLimit) {
+  for (unsigned seed = GetParam(); seed < 300; seed += kBatches) {
     const Topology topology = random_tree(seed, 256);
     const std::string what = "seed " + std::to_string(seed);
     const double bytes = seed % 2 == 0 ? 1 : 0.05;
@@ -311,8 +316,8 @@ TEST(PlannerTest, RandomTreesWithoutGroupLimit) {
       ASSERT_TRUE(plan) << what;
       expect_sound(*plan, topology, limit, 0, what);
       EXPECT_LE(plan->cost.seconds_per_iteration, better_baseline(topology, bytes) * (1 + 1e-9)) << what;
-      // A looser limit never costs more, but for the five percent that a cycle of more than 16 rounds has to win.
-      EXPECT_LE(plan->cost.seconds_per_iteration, last * 1.053) << what << ", S <= " << limit;
+      // A looser limit never costs more, but for the half percent that a longer cycle has to win.
+      EXPECT_LE(plan->cost.seconds_per_iteration, last * 1.006) << what << ", S <= " << limit;
       last = plan->cost.seconds_per_iteration;
       if (topology.workers() <= 64 && seed % 4 == 0) {
         expect_dense(*plan, topology, what);
@@ -321,8 +326,8 @@ TEST(PlannerTest, RandomTreesWithoutGroupLimit) {
   }
 }
 
-TEST(PlannerTest, RandomTreesUnderGroupLimits) {
-  for (unsigned seed = 0; seed < 24; ++seed) {
+TEST_P(RandomTreesTest, UnderGroupLimits) {
+  for (unsigned seed = GetParam(); seed < 60; seed += kBatches) {
     const Topology topology = random_tree(seed, 256);
     const int group = 2 + static_cast<int>(seed % 7);
     const std::string what = "seed " + std::to_string(seed);
