@@ -27,7 +27,7 @@ namespace dssync {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kTolerance = 1e-9;  // of S against its limit, and of loads against tau
+constexpr double kTolerance = 1e-9;    // of S against its limit, and of loads against tau
 constexpr double kWorthwhile = 0.995;  // a longer cycle means more shards, so it must be this much faster
 constexpr int kEveryLength = 16;       // up to here every length is tried, beyond it some
 constexpr std::size_t kMaxDigits = 6;
