@@ -20,11 +20,10 @@ namespace dssync {
 namespace {
 
 constexpr double kTolerance = 1e-9;
-// A large network is searched less thoroughly, for each schedule takes long to measure there: fewer recipes, and none
-// that leaves more than this of a disagreement after a cycle.
-constexpr int kManyWorkers = 256;
-constexpr int kMeasuredWorkers = 64;
+// Up to this many workers divisions are improved by exchanges; beyond this many, fewer recipes are tried.
 constexpr int kFewWorkers = 10;
+constexpr int kManyWorkers = 256;
+// What mixes more slowly than this takes too long to estimate, so beyond kMeasuredWorkers it is left out.
 constexpr double kSlowMixing = 0.9;
 
 std::size_t index(int value) { return static_cast<std::size_t>(value); }
@@ -245,21 +244,11 @@ class Cook {
     return parts;
   }
 
-  static std::vector<Division> translate(const std::vector<Division>& rounds,
-                                         const std::vector<std::vector<int>>& parts) {
-    std::vector<Division> translated;
-    for (const Division& round : rounds) {
-      Division division;
-      for (const std::vector<int>& group : round) {
-        std::vector<int> members;
-        for (const int part : group) {
-          members.insert(members.end(), parts[index(part)].begin(), parts[index(part)].end());
-        }
-        division.push_back(std::move(members));
-      }
-      translated.push_back(std::move(division));
+  static std::vector<Division> translate(std::vector<Division> rounds, const std::vector<std::vector<int>>& parts) {
+    for (Division& round : rounds) {
+      round = union_of(round, parts);
     }
-    return translated;
+    return rounds;
   }
 
   static std::vector<Division> joined(std::vector<Division> first, const std::vector<Division>& second) {
@@ -355,8 +344,8 @@ class Tinkerer {
 
   double disagreement(const std::vector<std::vector<int>>& orders) const {
     Schedule schedule;
-    for (const std::vector<int>& order : orders) {
-      schedule.push_back({"", cut(order, groups_)});
+    for (Division& division : divisions(orders)) {
+      schedule.push_back({"", std::move(division)});
     }
     return steady_disagreement(schedule, workers_);
   }

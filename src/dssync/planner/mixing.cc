@@ -21,9 +21,7 @@ namespace {
 
 constexpr int kDenseWorkers = 256;
 constexpr double kSimulatedSteps = 1 << 22;  // workers x iterations
-// For estimates: up to how many workers S is measured all the same, how much is simulated, and a margin far above the
-// error.
-constexpr int kQuickWorkers = 64;
+// For estimates: how much is simulated, and a margin far above the error.
 constexpr double kEstimatedSteps = 1 << 19;
 constexpr double kEstimateMargin = 1.03;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -367,6 +365,49 @@ double simulate_disagreement(const Schedule& schedule, int workers, double cycle
   return total / (cycles - warm_up) / static_cast<double>(schedule.size()) / workers;
 }
 
+// What the rounds of a schedule have to do with each other decides how it is measured.
+enum class Family {
+  kApart,      // some workers never meet
+  kCommuting,  // all rounds commute
+  kGeneral,
+};
+
+struct Structure {
+  const Schedule& schedule;
+  int workers;
+  Cycle cycle;
+  Family family;
+
+  Structure(const Schedule& its_schedule, int its_workers)
+      : schedule(its_schedule), workers(its_workers), cycle(its_schedule) {
+    if (!joins_all(cycle, workers)) {
+      family = Family::kApart;
+    } else {
+      family = all_commute(cycle, workers) ? Family::kCommuting : Family::kGeneral;
+    }
+  }
+};
+
+double norm_of(const Structure& structure) {
+  if (structure.family == Family::kGeneral) {
+    return power_norm(structure.schedule, structure.workers);
+  }
+  return structure.family == Family::kApart ? 1 : 0;
+}
+
+// `norm` is only of use beyond kDenseWorkers.
+double disagreement_of(const Structure& structure, double norm) {
+  if (structure.family == Family::kApart) {
+    return kInfinity;
+  }
+  if (structure.family == Family::kCommuting) {
+    return count_disagreement(structure.cycle, structure.workers);
+  }
+  return structure.workers <= kDenseWorkers
+             ? iterate_disagreement(structure.schedule, structure.workers)
+             : simulate_disagreement(structure.schedule, structure.workers, norm, kSimulatedSteps);
+}
+
 }  // namespace
 
 double disagreement_floor(const Schedule& schedule, int workers) {
@@ -375,36 +416,24 @@ double disagreement_floor(const Schedule& schedule, int workers) {
 }
 
 double steady_disagreement(const Schedule& schedule, int workers) {
-  const Cycle cycle(schedule);
-  if (!joins_all(cycle, workers)) {
-    return kInfinity;
-  }
-  if (all_commute(cycle, workers)) {
-    return count_disagreement(cycle, workers);
-  }
-  return workers <= kDenseWorkers
-             ? iterate_disagreement(schedule, workers)
-             : simulate_disagreement(schedule, workers, power_norm(schedule, workers), kSimulatedSteps);
+  const Structure structure(schedule, workers);
+  return disagreement_of(structure, workers > kDenseWorkers ? norm_of(structure) : 0);
 }
 
 double estimate_disagreement(const Schedule& schedule, int workers, double norm) {
-  const Cycle cycle(schedule);
-  if (workers <= kQuickWorkers || !joins_all(cycle, workers) || all_commute(cycle, workers)) {
-    return steady_disagreement(schedule, workers);
+  const Structure structure(schedule, workers);
+  if (structure.family != Family::kGeneral || workers <= kMeasuredWorkers) {
+    return disagreement_of(structure, norm);
   }
   return kEstimateMargin * simulate_disagreement(schedule, workers, norm, kEstimatedSteps);
 }
 
-double cycle_norm(const Schedule& schedule, int workers) {
-  const Cycle cycle(schedule);
-  if (!joins_all(cycle, workers)) {
-    return 1;
-  }
-  return all_commute(cycle, workers) ? 0 : power_norm(schedule, workers);
-}
+double cycle_norm(const Schedule& schedule, int workers) { return norm_of(Structure(schedule, workers)); }
 
 Mixing measure_mixing(const Schedule& schedule, int workers) {
-  return {cycle_norm(schedule, workers), steady_disagreement(schedule, workers)};
+  const Structure structure(schedule, workers);
+  const double norm = norm_of(structure);
+  return {norm, disagreement_of(structure, norm)};
 }
 
 }  // namespace dssync

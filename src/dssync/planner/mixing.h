@@ -25,7 +25,9 @@ Mixing measure_mixing(const Schedule& schedule, int workers);
 double cycle_norm(const Schedule& schedule, int workers);
 double steady_disagreement(const Schedule& schedule, int workers);
 
-// S, or where that takes long a figure a few percent above it. `norm` is the cycle_norm. REQUIRES: as above.
+// S, or a figure a few percent above it where there are more than kMeasuredWorkers and the rounds don't commute; only
+// then is `norm`, the cycle_norm, needed. REQUIRES: as above.
+inline constexpr int kMeasuredWorkers = 64;
 double estimate_disagreement(const Schedule& schedule, int workers, double norm);
 
 // A quick lower bound of S: O(N) per round where measure_mixing may take O(N^2). REQUIRES: as above.

@@ -202,20 +202,6 @@ class NestedSearch::Model {
     return parts;
   }
 
-  // The division of parts as a division of workers.
-  static Division union_of(const Division& division, const std::vector<std::vector<int>>& parts) {
-    Division result;
-    for (const std::vector<int>& group : division) {
-      std::vector<int> members;
-      for (const int part : group) {
-        members.insert(members.end(), parts[index(part)].begin(), parts[index(part)].end());
-      }
-      std::sort(members.begin(), members.end());
-      result.push_back(std::move(members));
-    }
-    return result;
-  }
-
   // Enters the load of a way on each link (of its heaviest digit), and returns how long it takes.
   double measure(int r, int way_index, std::vector<Row>& by_link, std::vector<int>& innermost) {
     Way& way = models_[index(r)].ways[index(way_index)];

@@ -54,6 +54,19 @@ Group ranks_at(const std::vector<int>& positions, const Topology& topology) {
   return group;
 }
 
+Division union_of(const Division& division, const std::vector<std::vector<int>>& parts) {
+  Division result;
+  for (const std::vector<int>& group : division) {
+    std::vector<int> members;
+    for (const int part : group) {
+      const std::vector<int>& inside = parts[static_cast<std::size_t>(part)];
+      members.insert(members.end(), inside.begin(), inside.end());
+    }
+    result.push_back(std::move(members));
+  }
+  return result;
+}
+
 void RoundBuilder::add(const Division& groups, const std::string& where) {
   for (const std::vector<int>& group : groups) {
     groups_.push_back(ranks_at(group, topology_));

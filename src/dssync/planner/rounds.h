@@ -12,6 +12,9 @@ namespace dssync {
 
 Group ranks_at(const std::vector<int>& positions, const Topology& topology);
 
+// A division of parts as a division of the positions in them.
+Division union_of(const Division& division, const std::vector<std::vector<int>>& parts);
+
 // Collects the groups of one round and says in its label what they are.
 class RoundBuilder {
  public:

@@ -183,8 +183,10 @@ class HierarchicalLowering {
       ownerships.push_back(std::move(part.owners));
       speeds.push_back(part.speed);
     }
-    const std::vector<double> weights = weighted_ ? shares(speeds, 2 * (1 - 1 / span))
-                                                  : std::vector<double>(speeds.size(), 1.0 / double(speeds.size()));
+    if (!weighted_) {
+      speeds.assign(speeds.size(), 1);
+    }
+    const std::vector<double> weights = shares(speeds, 2 * (1 - 1 / span));
     const bool even = std::equal(weights.begin() + 1, weights.end(), weights.begin());
     all_even_ = all_even_ && even;
     std::vector<Interval> intervals = refine(ownerships);
