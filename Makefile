@@ -14,7 +14,7 @@ help:  ## print this list
 	@echo "make TARGET, where TARGET is one of"
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  \1\t\2/p' Makefile | expand -t 17
 
-demo: build  ## build, plan the example network and explain the plan
+demo: build  ## build, plan the example network, explain the plan and train with it
 	@scripts/demo.sh
 
 test: setup-test  ## build and run everything that must hold: unit tests, command line, fuzzing for a minute
@@ -27,10 +27,12 @@ test: setup-test  ## build and run everything that must hold: unit tests, comman
 build: setup-build  ## build the release version of the tools and the library
 	$(call build,release)
 
-bench: setup-test  ## measure how fast the planner is
+bench: setup-test  ## measure how fast the planner is, and what averaging costs over bare c10d
 	$(call build,release,-D DSSYNC_BENCH=ON)
-	$(call say,"measuring")
+	$(call say,"measuring the planner")
 	@build/release/bench/planner_bench
+	$(call say,"measuring averages")
+	@build/release/bench/averaging_bench
 
 fuzz: setup-test  ## fuzz the readers: FUZZ_SECONDS=20 or FUZZ_RUNS=1000000 for each target
 	$(call build,fuzz)

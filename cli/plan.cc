@@ -1,8 +1,6 @@
 #include "plan.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <cstdio>
 #include <optional>
 #include <utility>
@@ -14,61 +12,14 @@
 #include "dssync/base/error.h"
 #include "dssync/planner/cost.h"
 #include "dssync/planner/planner.h"
+#include "flags.h"
+#include "limit.h"
 #include "output.h"
 #include "plan_report.h"
-#include "text/numbers.h"
 #include "text/rounds.h"
 
 namespace dssync::cli {
 namespace {
-
-template <typename Number>
-std::optional<Number> parse_number(const std::string& text) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-double parse_disagreement(const std::string& text) {
-  const std::optional<double> value = parse_number<double>(text);
-  if (!value || !std::isfinite(*value) || *value < 0) {
-    throw InputError(fmt::format("expected a number of at least 0, such as 0.5, but found '{}'", text));
-  }
-  return *value;
-}
-
-int parse_group_limit(const std::string& text) {
-  const std::optional<int> value = parse_number<int>(text);
-  if (!value || *value < 2)
-    throw InputError(fmt::format("expected a whole number of at least 2, but found '{}'", text));
-  return *value;
-}
-
-// A flag whose value `parse` turns into `target`; a bad value is reported with the flag's name.
-template <typename Target, typename Parse>
-CLI::Option* add_parsed(CLI::App& app, const std::string& name, Target& target, Parse parse, const std::string& help) {
-  return app.add_option_function<std::string>(
-      name,
-      [name, &target, parse](const std::string& text) {
-        try {
-          target = parse(text);
-        } catch (const InputError& error) {
-          throw InputError(fmt::format("{}: {}", name, error.what()));
-        }
-      },
-      help);
-}
-
-// The fastest plan within the limit; where there is none, an InputError that names the smallest limit that works.
-Plan best_or_explain(Planner& planner, const PlanOptions& options) {
-  if (std::optional<Plan> plan = planner.best(options.disagreement)) return *std::move(plan);
-  const std::string smallest = rounded_up(planner.smallest_disagreement());
-  throw InputError(fmt::format(
-      "no schedule with groups of at most {0} keeps the disagreement within {1}; the smallest that groups of "
-      "{0} allow is {2} (--disagreement {2})",
-      options.group_limit, options.disagreement, smallest));
-}
 
 std::vector<LimitRow> compare_limits(Planner& planner, double chosen) {
   std::vector<double> limits = {0, 0.1, 0.2, 0.5, 1, 2, chosen};
@@ -102,7 +53,8 @@ PlanReport make_report(const PlanOptions& options, const ReadResult& input) {
   report.disagreement_limit = options.disagreement;
   report.group_limit = options.group_limit;
   report.published = options.schedule == "published";
-  report.plan = report.published ? planner.published() : best_or_explain(planner, options);
+  report.plan =
+      report.published ? planner.published() : best_or_explain(planner, options.disagreement, options.group_limit);
   report.ring_seconds = ring_seconds(input.topology, bytes);
   report.hierarchical_seconds = hierarchical_seconds(input.topology, bytes);
   if (options.format == "text") report.limits = compare_limits(planner, options.disagreement);
@@ -119,28 +71,21 @@ CLI::App* add_plan(CLI::App& app, PlanOptions& options) {
       ->type_name("FILE");
   add_parsed(*verb, "--bytes", options.bytes, parse_bytes, "Size of the parameters, with its unit (default 8MB)")
       ->type_name("SIZE");
-  add_parsed(*verb, "--disagreement", options.disagreement, parse_disagreement,
+  add_parsed(*verb, "--disagreement", options.disagreement, parse_nonnegative,
              "The largest S allowed; 0 is an exact all-reduce in every iteration (default 0.5)")
       ->type_name("S");
-  add_parsed(*verb, "--group-limit", options.group_limit, parse_group_limit,
+  add_parsed(*verb, "--group-limit", options.group_limit, whole_number_from(2),
              "The largest group allowed, at least 2 (default: none)")
       ->type_name("G");
-  verb->add_option("--schedule", options.schedule,
-                   "auto (default) searches; published is the schedule of the DS-Sync paper")
-      ->check(CLI::IsMember({"auto", "published"}))
-      ->type_name("NAME");
-  verb->add_option("--format", options.format, "text (default) or json")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->type_name("NAME");
+  add_choice(*verb, "--schedule", options.schedule, {"auto", "published"},
+             "auto (default) searches; published is the schedule of the DS-Sync paper");
   add_parsed(*verb, "--nic", options.assumptions.nic, parse_bandwidth,
              "Speed of the NICs of which the file says nothing")
       ->type_name("RATE");
   add_parsed(*verb, "--uplink", options.assumptions.uplink, parse_bandwidth,
              "Speed of the uplinks of which the file says nothing")
       ->type_name("RATE");
-  verb->add_option("--color", options.color, "auto (default: on a terminal, unless NO_COLOR is set), always or never")
-      ->check(CLI::IsMember({"auto", "always", "never"}))
-      ->type_name("WHEN");
+  add_output_flags(*verb, options.format, options.color);
   return verb;
 }
 

@@ -8,7 +8,9 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 add_library(dssync_flags INTERFACE)
 # GCC 12 warns of overlapping copies in plain `"text" + std::string` (its bug 105651), so that one warning is off.
-target_compile_options(dssync_flags INTERFACE -Wall -Wextra -Wshadow -Wconversion $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict> $<$<BOOL:${DSSYNC_WERROR}>:-Werror>)
+target_compile_options(
+  dssync_flags INTERFACE -Wall -Wextra -Wshadow -Wconversion $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+                         $<$<BOOL:${DSSYNC_WERROR}>:-Werror>)
 
 if(DSSYNC_SANITIZE)
   target_compile_options(

@@ -7,6 +7,7 @@ endif()
 
 # dssync_module(NAME
 #   [INTERNAL]          not installed, and built only where something needs it
+#   [RUNTIME]           part of the package's component `runtime`, which needs PyTorch
 #   [HEADERS file...]   public: installed, and compiled on their own where CMAKE_VERIFY_INTERFACE_HEADER_SETS is on
 #   SOURCES file...     with the headers that only the project itself includes
 #   [DEPENDS target...] modules that the public headers include
@@ -14,9 +15,10 @@ endif()
 #   [TESTS file...]     unit tests, beside the sources
 #   [TEST_USES target...])
 #
-# A static library `dssync_NAME`, called `dssync::NAME` by those who use it, and its unit tests `dssync_NAME_test`.
+# A static library `dssync_NAME`, called `dssync::NAME` by those who use it, and its unit tests `dssync_NAME_test`: each case
+# is a test of ctest, but for those of modules that load PyTorch.
 function(dssync_module name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "INTERNAL" "" "HEADERS;SOURCES;DEPENDS;USES;TESTS;TEST_USES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "INTERNAL;RUNTIME" "" "HEADERS;SOURCES;DEPENDS;USES;TESTS;TEST_USES")
   add_library(dssync_${name} STATIC ${arg_SOURCES})
   add_library(dssync::${name} ALIAS dssync_${name})
   set_target_properties(dssync_${name} PROPERTIES EXPORT_NAME ${name})
@@ -28,13 +30,23 @@ function(dssync_module name)
     target_sources(
       dssync_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR}/generated
                                                FILES ${arg_HEADERS})
-    install(TARGETS dssync_${name} EXPORT dssync-targets FILE_SET HEADERS)
+    if(arg_RUNTIME)
+      install(TARGETS dssync_${name} EXPORT dssync-runtime-targets FILE_SET HEADERS)
+    else()
+      install(TARGETS dssync_${name} EXPORT dssync-targets FILE_SET HEADERS)
+    endif()
   endif()
   if(DSSYNC_TESTS AND arg_TESTS)
     dssync_program(dssync_${name}_test
       SOURCES ${arg_TESTS} USES dssync_${name} ${arg_TEST_USES} GTest::gmock GTest::gtest_main)
     target_compile_definitions(dssync_${name}_test PRIVATE DSSYNC_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-    gtest_discover_tests(dssync_${name}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
+    if(DSSYNC_TORCH AND "${arg_TEST_USES}" MATCHES "runtime_testing")
+      # Loading libtorch takes longer than most cases: one process for all of them.
+      add_test(NAME ${name} COMMAND dssync_${name}_test)
+      set_tests_properties(${name} PROPERTIES TIMEOUT 900)
+    else()
+      gtest_discover_tests(dssync_${name}_test DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
+    endif()
   endif()
 endfunction()
 

@@ -16,7 +16,12 @@ build_packages=(
   libfmt-dev          # formats text and numbers
   libyaml-cpp-dev     # reads topology files
   libcli11-dev        # parses the command line
-  nlohmann-json3-dev  # writes --format json
+  nlohmann-json3-dev  # writes --format json and training logs
+  zlib1g-dev          # reads compressed data sets, checks checkpoints
+  libtorch-dev        # PyTorch for C++: tensors, autograd, c10d
+  libgloo-dev         # the transport of c10d's process groups
+  libopenblas0-pthread  # matrices; Debian's default BLAS is the slow reference
+  dataset-fashion-mnist  # what dssync train learns
 )
 test_packages=(
   libgtest-dev        # unit tests

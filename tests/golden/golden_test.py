@@ -22,7 +22,7 @@ def cases():
         if topology.suffix in (".yaml", ".conf"):
             yield f"plan-{topology.stem}.txt", [tool, "plan", "--topology", topology.relative_to(ROOT)]
     yield "plan-two-racks.json", [tool, "plan", "--topology", "examples/topologies/two-racks.yaml", "--format", "json"]
-    for source in sorted((ROOT / "examples").glob("*.cc")):
+    for source in sorted((ROOT / "examples").glob("plan_*.cc")):
         yield f"example-{source.stem}.txt", [examples / source.stem]
 
 

@@ -12,7 +12,10 @@ ARROWS = {
     "base": [],
     "topology": ["base"],
     "planner": ["topology"],
-    "cli": ["planner"],
+    "launch": ["base"],
+    "runtime": ["planner", "launch"],
+    "training": ["runtime"],
+    "cli": ["planner", "training"],
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<][^">]+)[">]', re.MULTILINE)

@@ -1,4 +1,4 @@
-// Uses something of each installed module. Status 0 if it works.
+// Uses something of each installed module that needs no PyTorch. Status 0 if it works.
 #include <iostream>
 
 #include "dssync/base/units.h"

@@ -1,0 +1,120 @@
+// What the library adds to bare c10d, and what overlapping hides. Workers are threads of this process, connected over
+// loopback; methods alternate, and figures are ratios within one run.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include "dssync/runtime/chain.h"
+#include "dssync/runtime/engine.h"
+#include "dssync/runtime/synchronizer.h"
+#include "dssync/runtime/testing.h"
+#include "dssync/topology/testing.h"
+
+namespace {
+
+using dssync::Clock;
+using dssync::World;
+
+constexpr std::int64_t kElements = 2'000'000;  // 8 MB
+
+double seconds_of(const std::function<void()>& action) {
+  const Clock::time_point start = Clock::now();
+  action();
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double quantile(std::vector<double> values, double share) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
+}
+
+std::string summary(const std::vector<double>& values, double scale) {
+  return fmt::format("{:.3f} ({:.3f} to {:.3f})", scale * quantile(values, 0.5), scale * quantile(values, 0.25),
+                     scale * quantile(values, 0.75));
+}
+
+// One average of 8 MB through the engine against one bare all-reduce in the same process group.
+void compare_with_bare_c10d(int workers) {
+  constexpr int kRepeats = 60;
+  std::vector<double> bare;
+  std::vector<double> ours;
+  std::vector<double> ratios;
+  dssync::testing::run_ranks(workers, [&](World& world) {
+    at::set_num_threads(1);
+    const dssync::Topology topology = dssync::testing::flat(workers);
+    dssync::Group group;
+    for (dssync::Rank rank = 0; rank < workers; ++rank) group.push_back(rank);
+    dssync::ChainBuilder builder(world);
+    builder.add(dssync::lower_to_ring(group, topology), workers);
+    const std::vector<dssync::Chain> chains = builder.build();
+    const dssync::Channel channel = chains.front().phases.front().front().channel;
+    dssync::Engine engine(world, nullptr);
+    const at::Tensor vector = at::ones({kElements});
+    for (int repeat = 0; repeat < kRepeats; ++repeat) {
+      world.barrier(fmt::format("bare {} {}", workers, repeat));
+      const double without = seconds_of([&] {
+        std::vector<at::Tensor> tensors = {vector};
+        channel->allreduce(tensors)->wait();
+      });
+      vector.fill_(1);
+      world.barrier(fmt::format("ours {} {}", workers, repeat));
+      const double with = seconds_of([&] {
+        engine.average(vector, chains.front(), repeat);
+        engine.wait();
+      });
+      if (world.rank() != 0 || repeat < 5) continue;
+      bare.push_back(without);
+      ours.push_back(with);
+      ratios.push_back(with / without);
+    }
+  });
+  fmt::print("{} workers: bare all-reduce {} ms, average through the library {} ms; median ratio {:.3f}\n", workers,
+             summary(bare, 1e3), summary(ours, 1e3), quantile(ours, 0.5) / quantile(bare, 0.5));
+}
+
+// Iterations of 100 ms of computing (asleep, as if on an accelerator) with overlapped ds-sync.
+void measure_overlap(int workers, bool overlap) {
+  constexpr int kIterations = 30;
+  constexpr std::chrono::milliseconds kCompute(100);
+  std::vector<double> iterations;
+  double seconds_in_sync = 0;
+  dssync::testing::run_ranks(workers, [&](World& world) {
+    at::set_num_threads(1);
+    const at::Tensor x = at::ones({kElements});
+    dssync::SyncOptions options;
+    options.overlap = overlap;
+    const auto sync = dssync::make_synchronizer(world, {{{"x", x}}, {}, {}}, dssync::testing::flat(workers), options);
+    for (int iteration = 0; iteration < kIterations; ++iteration) {
+      const double seconds = seconds_of([&] {
+        sync->before_forward();
+        std::this_thread::sleep_for(kCompute);
+        sync->after_backward();
+        sync->after_step();
+      });
+      if (world.rank() != 0 || iteration < 3) continue;
+      iterations.push_back(seconds / std::chrono::duration<double>(kCompute).count());
+      seconds_in_sync += sync->metrics().sync_seconds / (kIterations - 3);
+    }
+  });
+  fmt::print("{} workers, {}: an iteration takes {} times its computing; {:.1f} ms of it in the synchronizer\n",
+             workers, overlap ? "overlapped" : "in line", summary(iterations, 1), 1e3 * seconds_in_sync);
+}
+
+}  // namespace
+
+int main() {
+  fmt::print("medians (quartiles); 8 MB of float32\n");
+  for (const int workers : {2, 4}) compare_with_bare_c10d(workers);
+  for (const int workers : {2, 4}) {
+    measure_overlap(workers, false);
+    measure_overlap(workers, true);
+  }
+}

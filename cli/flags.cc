@@ -1,0 +1,31 @@
+#include "flags.h"
+
+#include <cmath>
+
+namespace dssync::cli {
+
+double parse_nonnegative(const std::string& text) {
+  const std::optional<double> value = parse_number<double>(text);
+  if (value && std::isfinite(*value) && *value >= 0) return *value;
+  throw InputError(fmt::format("expected a number of at least 0, such as 0.5, but found '{}'", text));
+}
+
+double parse_positive(const std::string& text) {
+  const std::optional<double> value = parse_number<double>(text);
+  if (value && std::isfinite(*value) && *value > 0) return *value;
+  throw InputError(fmt::format("expected a number above 0, such as 0.05, but found '{}'", text));
+}
+
+CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& target,
+                        const std::vector<std::string>& choices, const std::string& help) {
+  return app.add_option(name, target, help)->check(CLI::IsMember(choices))->type_name("NAME");
+}
+
+void add_output_flags(CLI::App& app, std::string& format, std::string& color) {
+  add_choice(app, "--format", format, {"text", "json"}, "text (default) or json");
+  add_choice(app, "--color", color, {"auto", "always", "never"},
+             "auto (default: on a terminal, unless NO_COLOR is set), always or never")
+      ->type_name("WHEN");
+}
+
+}  // namespace dssync::cli

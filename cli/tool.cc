@@ -1,0 +1,91 @@
+#include "tool.h"
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "dssync/base/error.h"
+#include "dssync/base/version.h"
+#include "output.h"
+#include "text/style.h"
+
+namespace dssync::cli {
+namespace {
+
+// "dssync plan" once the verb is known.
+std::string speaker_of(const CLI::App& app) {
+  const std::vector<CLI::App*> verbs = app.get_subcommands();
+  return verbs.empty() ? app.get_name() : app.get_name() + " " + verbs.front()->get_name();
+}
+
+// What is wrong with the command line, in one sentence. An unknown word explains more than what is missing because of
+// it.
+std::string usage_problem(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> unknown = app.remaining(true);
+  const bool needs_verb = app.get_require_subcommand_min() > 0 && app.get_subcommands().empty();
+  std::string problem = error.what();
+  if (!unknown.empty()) {
+    const char* kind = unknown.front().starts_with("-") ? "flag" : needs_verb ? "verb" : "argument";
+    problem = fmt::format("unknown {} '{}'", kind, unknown.front());
+  } else if (needs_verb) {
+    problem = "a verb is required, such as plan";
+  }
+  return fmt::format("{}; see {} --help", problem, speaker_of(app));
+}
+
+int parse_and_work(CLI::App& app, int argc, char** argv, const std::function<int()>& work) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    write_result(app.help());
+    return kDone;
+  } catch (const CLI::CallForVersion& version) {
+    write_result(fmt::format("{}\n", version.what()));
+    return kDone;
+  } catch (const CLI::ParseError& error) {
+    return complain(speaker_of(app), usage_problem(app, error), kBadInput);
+  }
+  return work();
+}
+
+}  // namespace
+
+int complain(const std::string& speaker, const std::string& message, int status) {
+  fmt::print(stderr, "{}: {}\n", speaker, printable(message));
+  return status;
+}
+
+int guarded(const Complain& complain, const std::function<int()>& work) {
+  try {
+    return work();
+  } catch (const InputError& error) {
+    return complain(error.what(), kBadInput);
+  } catch (const std::bad_alloc&) {
+    return complain("out of memory", kFailed);
+  } catch (const std::exception& error) {
+    return complain(error.what(), kFailed);
+  }
+}
+
+void dress(CLI::App& app) {
+  app.set_version_flag("--version", fmt::format("dssync {}", kVersion), "Print the version and exit");
+  app.get_formatter()->label("SUBCOMMAND", "VERB");
+  app.get_formatter()->label("REQUIRED", "(required)");
+  app.footer("Exit status: 0 done, 1 failed, 2 bad usage or bad input.");
+}
+
+int run_tool(CLI::App& app, int argc, char** argv, const std::function<int()>& work) {
+  // A reader that went away is a failed write, which is reported, not a silent death.
+  std::signal(SIGPIPE, SIG_IGN);
+  const Complain tell = [&](const std::string& message, int status) {
+    return complain(speaker_of(app), message, status);
+  };
+  return guarded(tell, [&] { return parse_and_work(app, argc, argv, work); });
+}
+
+}  // namespace dssync::cli

@@ -1,0 +1,77 @@
+#include "train_ending.h"
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <future>
+#include <optional>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "live_line.h"
+#include "tool.h"
+#include "train_store.h"
+
+namespace dssync::cli {
+
+int complain_as(int rank, const std::string& message, int status) {
+  const std::string start = fmt::format("rank {}: ", rank);  // may stand in the message already
+  clear_standard_error_line();
+  return complain("dssync train: rank " + std::to_string(rank),
+                  message.starts_with(start) ? message.substr(start.size()) : message, status);
+}
+
+void TrainEnding::set_log(std::shared_ptr<RunLog> log) {
+  const std::lock_guard lock(mutex_);
+  log_ = std::move(log);
+}
+
+void TrainEnding::set_world(World* world) {
+  const std::lock_guard lock(mutex_);
+  world_ = world;
+}
+
+void TrainEnding::end_log(const std::string& cause, bool is_failure) {
+  const std::lock_guard lock(mutex_);
+  if (!log_) return;
+  try {
+    is_failure ? log_->failed(cause) : log_->interrupted(cause);
+  } catch (const std::exception& error) {
+    complain_as(rank_, error.what(), kFailed);
+  }
+}
+
+// On a thread of its own, because a store that does not answer must not keep this worker from ending.
+void TrainEnding::tell_others(const std::string& cause) {
+  const std::lock_guard lock(mutex_);
+  if (world_ == nullptr) return;
+  std::promise<void> told;
+  const std::future<void> done = told.get_future();
+  std::thread([world = world_, cause, told = std::move(told)]() mutable {
+    world->report_failure(cause);
+    depart(*world);
+    told.set_value();
+  }).detach();
+  done.wait_for(std::chrono::seconds(1));
+}
+
+void TrainEnding::stop(int signal) {
+  const std::string interruption = fmt::format("interrupted by signal {} ({})", signal, sigdescr_np(signal));
+  // A launcher that ends its workers because one of them was lost has said so.
+  const std::optional<std::string> loss = launcher_ == nullptr ? std::nullopt : launcher_->try_receive();
+  end_log(loss.value_or(interruption), loss.has_value());
+  if (loss) {
+    complain_as(rank_, "ended by the launcher: " + *loss, kFailed);
+  } else if (launcher_ == nullptr) {
+    complain_as(rank_, interruption, kFailed);
+    tell_others(interruption);
+  }
+  std::fflush(nullptr);
+  _exit(kFailed);
+}
+
+}  // namespace dssync::cli

@@ -1,0 +1,23 @@
+// On which network `train` runs: the file, or a flat network of so many workers.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "dssync/launch/place.h"
+#include "dssync/topology/read.h"
+
+namespace dssync::cli {
+
+// The speed of the NICs of a flat network of which nothing is said.
+inline constexpr Bandwidth kFlatNic{1.25e9};  // 10 Gbit/s
+
+// So many hosts with one worker each, on one switch.
+Topology flat_network(int workers, Bandwidth nic);
+
+// `file` is empty and `workers` 0 where they were not given, `place` empty where this process starts the workers.
+// Throws InputError where they do not agree on the number of workers, or nobody says it.
+ReadResult network_of(const std::optional<std::string>& file, int workers, const Assumptions& assumptions,
+                      const std::optional<Place>& place);
+
+}  // namespace dssync::cli

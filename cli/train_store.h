@@ -1,0 +1,37 @@
+// The c10d store at which workers meet, as their launcher or rank 0 serves it. Starts threads, so a launcher makes it
+// after the workers were forked. For one thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "dssync/launch/place.h"
+#include "dssync/runtime/c10d.h"
+#include "dssync/runtime/world.h"
+
+namespace dssync::cli {
+
+class StoreServer {
+ public:
+  // Throws Error that names the port where it is taken. 0: any free one.
+  explicit StoreServer(std::uint16_t port);
+
+  std::uint16_t port() const { return port_; }
+
+  // Tells the workers that one of them is lost. Never throws.
+  void publish_loss(int rank, const std::string& description) noexcept;
+
+  // Returns when all other workers of `place` have left, or at the latest after `patience`. A store that ended before
+  // would keep them from learning how the run ended.
+  void await_departures(const Place& place, std::chrono::milliseconds patience) noexcept;
+
+ private:
+  Store store_;
+  std::uint16_t port_ = 0;
+};
+
+// Tells rank 0 that this worker does not need the store any more. Never throws.
+void depart(const World& world) noexcept;
+
+}  // namespace dssync::cli

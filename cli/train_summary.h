@@ -1,0 +1,31 @@
+// What `train` tells before and after: the run in words, a table, or JSON. Plain values and functions.
+#pragma once
+
+#include <string>
+
+#include "dssync/training/reports.h"
+#include "text/style.h"
+#include "train_figures.h"
+
+namespace dssync::cli {
+
+struct TrainSummary {
+  StartReport start;
+  TrainResult result;
+  TrainFigures figures;                  // of rank 0, without iterations before the run was resumed
+  double consolidated_disagreement = 0;  // as the last evaluation found it
+  std::string log;                       // empty: none
+  std::string trace;
+  std::string checkpoint;
+};
+
+// Two or three lines: workers, model, method, plan.
+std::string start_as_text(const StartReport& report);
+
+// "epoch 1: accuracy 87.3 %, loss 0.352 after 12.3 s".
+std::string evaluation_as_text(const EvaluationReport& report);
+
+std::string summary_as_text(const TrainSummary& summary, const Style& style);
+std::string summary_as_json(const TrainSummary& summary);
+
+}  // namespace dssync::cli

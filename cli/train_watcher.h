@@ -1,0 +1,35 @@
+// What rank 0 shows of a run while it goes on, and collects for the summary. On other ranks it shows nothing. For the
+// training thread.
+#pragma once
+
+#include "dssync/training/trainer.h"
+#include "live_line.h"
+#include "train.h"
+#include "train_ending.h"
+#include "train_figures.h"
+#include "train_summary.h"
+
+namespace dssync::cli {
+
+class TrainWatcher final : public ProgressSink {
+ public:
+  TrainWatcher(const TrainCommand& command, bool is_shown, TrainEnding& ending);
+
+  void log_opened(const std::shared_ptr<RunLog>& log) override;
+  void started(const StartReport& report) override;
+  void iteration(const IterationReport& report) override;
+  void evaluated(const EvaluationReport& report) override;
+
+  // After the last report.
+  const TrainSummary& finish(const TrainResult& result);
+
+ private:
+  const int epochs_;
+  const bool is_shown_;
+  TrainEnding& ending_;
+  TrainFigures recent_;  // since the live line was shown
+  TrainSummary summary_;
+  LiveLine line_;
+};
+
+}  // namespace dssync::cli

@@ -1,0 +1,81 @@
+// World::agree: every worker compares what it has with rank 0's; the last one to do so tells all the outcome.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "dssync/runtime/world.h"
+
+namespace dssync {
+namespace {
+
+constexpr std::int64_t kMostDifferences = 8;  // that a message lists
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string result;
+  for (const std::string& line : lines) result += line + '\n';
+  return result;
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> result;
+  for (std::size_t start = 0; start < text.size();) {
+    const std::size_t end = text.find('\n', start);
+    result.push_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  return result;
+}
+
+std::string line_or_nothing(const std::vector<std::string>& lines, std::size_t index) {
+  return index < lines.size() ? "'" + lines[index] + "'" : "nothing";
+}
+
+// "rank 3 has 'fc.weight float32 [10, 5]' where rank 0 has 'fc.weight float32 [10, 6]'"; empty where they are the same.
+std::string difference(const std::vector<std::string>& mine, const std::vector<std::string>& reference, Rank rank) {
+  const std::size_t size = std::max(mine.size(), reference.size());
+  for (std::size_t index = 0; index < size; ++index) {
+    const std::string here = line_or_nothing(mine, index);
+    const std::string there = line_or_nothing(reference, index);
+    if (here != there) return fmt::format("rank {} has {} where rank 0 has {}", rank, here, there);
+  }
+  return "";
+}
+
+std::vector<std::uint8_t> as_bytes(const std::string& text) { return {text.begin(), text.end()}; }
+
+std::string get_text(c10d::Store& store, const std::string& key) {
+  const std::vector<std::uint8_t> bytes = store.get(key);
+  return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace
+
+void World::agree(const std::string& topic, const std::vector<std::string>& lines) {
+  const std::string key = fmt::format("dssync/agree/{}", agreements_++);
+  const std::string doing = fmt::format("comparing the {} with the other workers", topic);
+  store_->set(fmt::format("{}/{}", key, rank()), as_bytes("here"));
+  if (rank() == 0) store_->set(key + "/reference", as_bytes(joined(lines)));
+  await(key + "/reference", doing, key);
+
+  const std::string mine = difference(lines, split(get_text(*store_, key + "/reference")), rank());
+  if (!mine.empty()) {
+    const std::int64_t number = store_->add(key + "/differences", 1);
+    if (number <= kMostDifferences) store_->set(fmt::format("{}/difference/{}", key, number), as_bytes(mine));
+  }
+  if (store_->add(key + "/count", 1) == size()) {
+    std::string outcome;
+    const std::int64_t count = store_->add(key + "/differences", 0);
+    for (std::int64_t number = 1; number <= std::min(count, kMostDifferences); ++number) {
+      outcome += (number == 1 ? "" : "; ") + get_text(*store_, fmt::format("{}/difference/{}", key, number));
+    }
+    if (count > kMostDifferences) outcome += fmt::format("; and {} more", count - kMostDifferences);
+    store_->set(key + "/outcome", as_bytes("=" + outcome));
+  }
+  await(key + "/outcome", doing, key);
+  const std::string outcome = get_text(*store_, key + "/outcome").substr(1);
+  if (!outcome.empty()) {
+    throw AgreementError(fmt::format("rank {}: the workers differ in their {}: {}", rank(), topic, outcome));
+  }
+}
+
+}  // namespace dssync

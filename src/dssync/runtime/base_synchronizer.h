@@ -1,0 +1,75 @@
+// What all methods share: the flat layout, the engine, the exact average of everyone, and the bookkeeping around the
+// four moments. A method overrides what it does at each of them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dssync/runtime/chain.h"
+#include "dssync/runtime/engine.h"
+#include "dssync/runtime/flat.h"
+#include "dssync/runtime/synchronizer.h"
+
+namespace dssync {
+
+class BaseSynchronizer : public Synchronizer {
+ public:
+  // Collective: compares `promises` (one line for each option that must be the same) and the model with the other
+  // workers', and takes over rank 0's values.
+  BaseSynchronizer(World& world, const Replica& replica, const Topology& topology, Timeline* timeline,
+                   const std::vector<std::string>& promises);
+
+  void before_forward() final;
+  void after_backward() final;
+  void after_step() final;
+  double consolidate() final;
+  const SyncMetrics& metrics() const final { return metrics_; }
+  const Plan* plan() const override { return nullptr; }
+  std::int64_t iteration() const final { return iteration_; }
+  void resume_at(std::int64_t iteration) final { iteration_ = iteration; }
+
+ protected:
+  virtual void on_before_forward() {}
+  virtual void on_after_backward() {}
+  virtual void on_after_step() {}
+  // Makes all parameters the same; returns this worker's squared distance from where it was.
+  virtual double consolidate_parameters();
+
+  // Starts the average of `vector` in pieces small enough that the stages of one overlap those of the next.
+  void average(const at::Tensor& vector, const Chain& chain, std::int64_t piece_bytes);
+
+  // Waits for all averages that were started.
+  void wait();
+
+  // For traffic outside of the engine.
+  void count_sent(std::int64_t bytes) { bytes_sent_ += bytes; }
+  void record(const char* stage, Clock::time_point start);
+
+  World& world_;
+  Replica replica_;
+  const Topology topology_;
+  std::vector<Flat> parameters_;
+  Engine engine_;
+  SyncMetrics metrics_;
+
+  // The one that averages everyone, by the cheaper of ring and hierarchy. Made when first needed; collective.
+  const Chain& everyone();
+
+ private:
+  template <typename Moment>
+  void timed(Moment moment);
+  void adopt_from_rank_0();
+  void average_buffers();
+
+  Timeline* timeline_;
+  std::vector<Chain> everyone_;  // none or one
+  std::int64_t iteration_ = 0;
+  std::int64_t bytes_sent_ = 0;  // in this iteration, outside of the engine
+};
+
+// All ranks in topology order.
+Group all_ranks(const Topology& topology);
+
+}  // namespace dssync

@@ -1,0 +1,68 @@
+#include "dssync/runtime/chain.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace dssync {
+namespace {
+
+// Reduce-scatters and all-gathers of the same members run in groups of their own: within a group, operations are
+// matched by their order, and the second part of one average must not hold up the first part of the next.
+const char* use_of(Stage::Kind kind) {
+  switch (kind) {
+    case Stage::Kind::kReduceScatter:
+      return "reduce-scatter";
+    case Stage::Kind::kAllReduce:
+      return "all-reduce";
+    case Stage::Kind::kAllGather:
+      return "all-gather";
+  }
+  return "";
+}
+
+std::vector<Step> steps_of(const std::vector<Stage>& phase, Rank rank) {
+  std::vector<Step> steps;
+  for (const Stage& stage : phase) {
+    const auto self = std::find(stage.members.begin(), stage.members.end(), rank);
+    if (self == stage.members.end()) continue;
+    steps.push_back(
+        {stage.kind, stage.members, stage.bounds, static_cast<int>(self - stage.members.begin()), Channel()});
+  }
+  return steps;
+}
+
+bool reduces(const std::vector<Stage>& phase) {
+  return std::any_of(phase.begin(), phase.end(),
+                     [](const Stage& stage) { return stage.kind != Stage::Kind::kAllGather; });
+}
+
+}  // namespace
+
+std::size_t ChainBuilder::add(const Lowering& lowering, int group_size, int round) {
+  Chain chain;
+  chain.group_size = group_size;
+  chain.round = round;
+  for (const std::vector<Stage>& phase : lowering.phases) {
+    chain.phases.push_back(steps_of(phase, world_.rank()));
+    if (reduces(phase)) chain.reduced_after = chain.phases.size();
+  }
+  chains_.push_back(std::move(chain));
+  return chains_.size() - 1;
+}
+
+std::vector<Chain> ChainBuilder::build() {
+  std::map<std::pair<std::string, std::vector<Rank>>, std::vector<Step*>> wanted;
+  for (Chain& chain : chains_) {
+    for (std::vector<Step>& phase : chain.phases) {
+      for (Step& step : phase) wanted[{use_of(step.kind), step.members}].push_back(&step);
+    }
+  }
+  for (const auto& [key, steps] : wanted) {
+    const Channel channel = world_.channel(key.second, key.first);
+    for (Step* step : steps) step->channel = channel;
+  }
+  return std::exchange(chains_, {});
+}
+
+}  // namespace dssync

@@ -1,0 +1,51 @@
+// A group's average as one worker carries it out: the stages of its lowering in which it takes part, with the process
+// groups they run in. Plain values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "dssync/planner/stages.h"
+#include "dssync/runtime/c10d.h"
+#include "dssync/runtime/world.h"
+
+namespace dssync {
+
+// One stage, seen from one of its members.
+struct Step {
+  Stage::Kind kind = Stage::Kind::kAllReduce;
+  std::vector<Rank> members;
+  std::vector<double> bounds;  // as in Stage
+  int index = 0;               // of this worker in `members`
+  Channel channel;
+};
+
+// Steps of one phase run side by side; a phase starts when the one before it is done.
+struct Chain {
+  std::vector<std::vector<Step>> phases;
+  std::size_t reduced_after = 0;  // phases after which this worker holds complete sums, to be divided
+  int group_size = 1;
+  int round = -1;  // for the timeline; -1 outside of the schedule
+
+  bool empty() const { return phases.empty(); }
+};
+
+// Collects the chains that a worker needs, and then makes their process groups in an order that is the same for all
+// workers: whoever connects first waits for the others.
+class ChainBuilder {
+ public:
+  explicit ChainBuilder(World& world) : world_(world) {}
+
+  // The number by which build() returns this worker's part; a group of one gives an empty chain.
+  std::size_t add(const Lowering& lowering, int group_size, int round = -1);
+
+  // Collective. Throws PeerError where a member doesn't come.
+  std::vector<Chain> build();
+
+ private:
+  World& world_;
+  std::vector<Chain> chains_;
+};
+
+}  // namespace dssync

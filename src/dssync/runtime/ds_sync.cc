@@ -1,0 +1,288 @@
+#include "dssync/runtime/ds_sync.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "dssync/base/error.h"
+#include "dssync/planner/cost.h"
+#include "dssync/runtime/base_synchronizer.h"
+#include "dssync/runtime/disagreement_meter.h"
+#include "dssync/runtime/schedule_program.h"
+
+namespace dssync {
+namespace {
+
+constexpr std::int64_t kPieceBytes = 256 << 10;
+
+Plan plan_for(const Topology& topology, double bytes, const SyncOptions& options) {
+  Planner planner(topology, bytes, options.group_limit);
+  if (options.published) return planner.published();
+  if (std::optional<Plan> plan = planner.best(options.disagreement)) return *std::move(plan);
+  throw InputError(
+      fmt::format("groups of at most {} cannot keep the disagreement within {}; the smallest they allow is {}",
+                  options.group_limit, options.disagreement, planner.smallest_disagreement()));
+}
+
+// Local SGD is the schedule in which nobody averages but in every period-th round, where all do.
+Plan plan_of_local_sgd(const Topology& topology, double bytes, int period) {
+  Plan plan;
+  Round alone{"nobody", {}};
+  for (const Rank rank : all_ranks(topology)) alone.groups.push_back({rank});
+  plan.rounds.assign(static_cast<std::size_t>(period - 1), alone);
+  plan.rounds.push_back({"all", {all_ranks(topology)}});
+  plan.mixing = measure_mixing(plan.rounds, topology.workers());
+  plan.cost = cost_of(plan.rounds, plan.shards, topology, bytes);
+  return plan;
+}
+
+std::vector<std::string> promises_of(const SyncOptions& options) {
+  return {fmt::format("method {}", name_of(options.method)),
+          fmt::format("mode {}", options.overlap ? "overlapped" : "in line"),
+          fmt::format("optimizer state {}, period {}", static_cast<int>(options.state), options.state_period),
+          fmt::format("warm-up {}", options.warmup_iterations)};
+}
+
+std::vector<std::string> lines_of(const Plan& plan) {
+  std::vector<std::string> lines = {fmt::format("{} shards", plan.shards)};
+  for (const Round& round : plan.rounds) lines.push_back(fmt::format("round {}", fmt::join(round.groups, " ")));
+  return lines;
+}
+
+const Group& group_of(const Round& round, Rank rank) {
+  return *std::find_if(round.groups.begin(), round.groups.end(), [rank](const Group& group) {
+    return std::find(group.begin(), group.end(), rank) != group.end();
+  });
+}
+
+// Tensors that follow the schedule together: the parameters, or one kind of optimizer state.
+struct Lane {
+  std::vector<Flat> live;
+  std::vector<Flat> average;   // overlapped: the copy that is averaged
+  std::vector<Flat> snapshot;  // overlapped: what it was copied from
+  int period = 1;
+};
+
+class DsSync final : public BaseSynchronizer {
+ public:
+  DsSync(World& world, const Replica& replica, const Topology& topology, const SyncOptions& options, Timeline* timeline)
+      : BaseSynchronizer(world, replica, topology, timeline, promises_of(options)),
+        options_(options),
+        plan_(decide(options)),
+        program_(plan_.rounds, plan_.shards),
+        meter_(plan_.rounds.size(), steady(), world.size()) {
+    world_.agree("plan", lines_of(plan_));
+    make_chains();
+    lanes_.push_back(make_lane(parameters_, 1));
+  }
+
+  const Plan* plan() const override { return &plan_; }
+
+ protected:
+  void on_before_forward() override {
+    if (!options_.overlap) return;
+    adopt_optimizer_state();
+    for (Lane& lane : lanes_) start_from_copies(lane);
+    in_flight_ = true;
+  }
+
+  void on_after_step() override {
+    if (options_.overlap && !in_flight_) throw Error("after_step() without before_forward()");
+    const MoveSample sample(parameters_);
+    if (options_.overlap) {
+      finish();
+      for (Lane& lane : lanes_) apply_corrections(lane);
+      in_flight_ = false;
+    } else {
+      adopt_optimizer_state();
+      for (const Lane& lane : lanes_) start(lane.live, lane.period);
+      finish();
+    }
+    update_metrics(sample);
+  }
+
+ private:
+  Plan decide(const SyncOptions& options) const {
+    const auto bytes = static_cast<double>(std::max<std::int64_t>(1, bytes_of(parameters_)));
+    if (options.plan) return *options.plan;
+    if (options.method == Method::kLocalSgd) return plan_of_local_sgd(topology_, bytes, options.period);
+    return plan_for(topology_, bytes, options);
+  }
+
+  // Overlapped averages miss the latest step.
+  double steady() const {
+    const double missed = options_.overlap ? 1 - 1 / static_cast<double>(world_.size()) : 0;
+    return plan_.mixing.steady_disagreement + missed;
+  }
+
+  void make_chains() {
+    check_schedule(plan_.rounds, world_.size());
+    const auto bytes = static_cast<double>(std::max<std::int64_t>(1, bytes_of(parameters_)));
+    ChainBuilder builder(world_);
+    chains_.resize(plan_.rounds.size());
+    urgency_.resize(plan_.rounds.size());
+    std::vector<std::size_t> numbers;
+    for (std::size_t round = 0; round < plan_.rounds.size(); ++round) {
+      if (program_.canonical(round) != round) continue;
+      const Group& group = group_of(plan_.rounds[round], world_.rank());
+      builder.add(lower(group, topology_, bytes), static_cast<int>(group.size()), static_cast<int>(round));
+      numbers.push_back(round);
+      for (const Group& other : plan_.rounds[round].groups) {
+        const Seconds duration = load_of(lower(other, topology_, bytes), topology_, bytes).duration(topology_);
+        urgency_[round] = std::max(urgency_[round], duration.count());
+      }
+    }
+    std::vector<Chain> built = builder.build();
+    for (std::size_t index = 0; index < built.size(); ++index) chains_[numbers[index]] = std::move(built[index]);
+    everyone();
+  }
+
+  Lane make_lane(const std::vector<Flat>& live, int period) const {
+    Lane lane{live, {}, {}, period};
+    if (options_.overlap) {
+      lane.average = flat_like(live);
+      lane.snapshot = flat_like(live);
+    }
+    return lane;
+  }
+
+  // An optimizer makes its state in its first step.
+  void adopt_optimizer_state() {
+    if (options_.state == StateTreatment::kLocal || !replica_.optimizer_state || looked_for_state_ >= 2) return;
+    ++looked_for_state_;
+    const std::vector<OptimizerState> states = replica_.optimizer_state();
+    std::vector<std::string> lines;
+    for (const OptimizerState& state : states) {
+      for (const std::string& line : describe(state.tensors)) lines.push_back(state.name + " of " + line);
+    }
+    world_.agree("optimizer state", lines);
+    if (states.empty()) return;
+    looked_for_state_ = 2;
+    const int period = options_.state == StateTreatment::kRotating ? options_.state_period : 1;
+    for (const OptimizerState& state : states) lanes_.push_back(make_lane(flatten(state.tensors), period));
+  }
+
+  bool warming_up() const { return iteration() < options_.warmup_iterations; }
+
+  std::vector<ScheduledSlice> slices_of(const at::Tensor& vector, int period) const {
+    return program_.slices(vector.numel(), iteration(), period);
+  }
+
+  // The slices of one vector that one round averages.
+  struct Job {
+    std::vector<at::Tensor> slices;
+    const Chain* chain = nullptr;
+    double urgency = 0;
+
+    bool small() const {
+      std::int64_t bytes = 0;
+      for (const at::Tensor& slice : slices) bytes += static_cast<std::int64_t>(slice.nbytes());
+      return bytes < kPieceBytes * static_cast<std::int64_t>(slices.size());
+    }
+  };
+
+  std::vector<Job> jobs_of(const at::Tensor& vector, int period) {
+    std::map<std::size_t, Job> by_round;
+    for (const auto& [begin, end, round] : slices_of(vector, period)) {
+      Job& job = by_round[round];
+      job.slices.push_back(vector.narrow(0, begin, end - begin));
+      job.chain = warming_up() ? &everyone() : &chains_[round];
+      job.urgency = urgency_[round];
+    }
+    std::vector<Job> jobs;
+    for (auto& [round, job] : by_round) jobs.push_back(std::move(job));
+    return jobs;
+  }
+
+  // What takes longest comes first, so that it doesn't end last.
+  void start(const std::vector<Flat>& flats, int period) {
+    std::vector<Job> jobs;
+    for (const Flat& flat : flats) {
+      for (Job& job : jobs_of(flat.vector, period)) {
+        if (!job.chain->empty()) jobs.push_back(std::move(job));
+      }
+    }
+    std::stable_sort(jobs.begin(), jobs.end(), [](const Job& a, const Job& b) { return a.urgency > b.urgency; });
+    for (Job& job : jobs) start(job);
+  }
+
+  // Many small slices travel as one, through a copy; large ones in place.
+  void start(Job& job) {
+    if (job.slices.size() == 1 || !job.small()) {
+      for (const at::Tensor& slice : job.slices) average(slice, *job.chain, kPieceBytes);
+      return;
+    }
+    const at::Tensor together = at::cat(job.slices);
+    average(together, *job.chain, kPieceBytes);
+    staged_.push_back({together, std::move(job.slices)});
+  }
+
+  void finish() {
+    wait();
+    for (const auto& [together, slices] : std::exchange(staged_, {})) {
+      std::int64_t at = 0;
+      for (const at::Tensor& slice : slices) {
+        slice.copy_(together.narrow(0, at, slice.numel()));
+        at += slice.numel();
+      }
+    }
+  }
+
+  template <typename Action>
+  void for_each_slice(const Lane& lane, Action action) {
+    for (std::size_t index = 0; index < lane.live.size(); ++index) {
+      for (const auto& [begin, end, round] : slices_of(lane.live[index].vector, lane.period)) {
+        action(lane.live[index].vector.narrow(0, begin, end - begin),
+               lane.average[index].vector.narrow(0, begin, end - begin),
+               lane.snapshot[index].vector.narrow(0, begin, end - begin));
+      }
+    }
+  }
+
+  void start_from_copies(Lane& lane) {
+    for_each_slice(lane, [](const at::Tensor& live, const at::Tensor& average, const at::Tensor& snapshot) {
+      snapshot.copy_(live);
+      average.copy_(live);
+    });
+    start(lane.average, lane.period);
+  }
+
+  void apply_corrections(Lane& lane) {
+    for_each_slice(lane, [](const at::Tensor& live, const at::Tensor& average, const at::Tensor& snapshot) {
+      live.add_(average.sub_(snapshot));
+    });
+  }
+
+  void update_metrics(const MoveSample& sample) {
+    const auto [move, norm] = sample.measure(parameters_);
+    metrics_.disagreement = warming_up() ? 0 : meter_.add(move);
+    metrics_.parameter_norm = std::sqrt(norm);
+  }
+
+  const SyncOptions options_;
+  const Plan plan_;
+  const ScheduleProgram program_;
+  DisagreementMeter meter_;
+  std::vector<Chain> chains_;    // by canonical round
+  std::vector<double> urgency_;  // by canonical round: seconds of its slowest group
+  std::vector<Lane> lanes_;
+  std::vector<std::pair<at::Tensor, std::vector<at::Tensor>>> staged_;  // a copy, and the slices it stands for
+  int looked_for_state_ = 0;
+  bool in_flight_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Synchronizer> make_ds_sync(World& world, const Replica& replica, const Topology& topology,
+                                           const SyncOptions& options, Timeline* timeline) {
+  return std::make_unique<DsSync>(world, replica, topology, options, timeline);
+}
+
+}  // namespace dssync

@@ -1,0 +1,226 @@
+// ds-sync against a simulation with plain vectors: slices, state, warm-up, overlap.
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "dssync/base/error.h"
+#include "dssync/runtime/schedule_program.h"
+#include "dssync/runtime/synchronizer.h"
+#include "dssync/runtime/testing.h"
+#include "dssync/topology/testing.h"
+
+namespace dssync {
+namespace {
+
+using testing::run_ranks;
+using Vectors = std::vector<at::Tensor>;  // one per worker
+
+// Pairs, other pairs, everyone, nobody: rounds of different sizes.
+Schedule mixed_cycle() {
+  return {{"pairs", {{0, 1}, {2, 3}, {4, 5}}},
+          {"uneven", {{0, 2, 4}, {1, 3}, {5}}},
+          {"all", {{0, 1, 2, 3, 4, 5}}},
+          {"nobody", {{0}, {1}, {2}, {3}, {4}, {5}}}};
+}
+
+Plan plan_of(const Schedule& schedule, int shards) {
+  Plan plan;
+  plan.rounds = schedule;
+  plan.shards = shards;
+  plan.mixing = measure_mixing(schedule, 6);
+  return plan;
+}
+
+at::Tensor noise(int rank, std::int64_t iteration, std::int64_t size) {
+  return at::sin(at::arange(size, at::kDouble) * (0.3 + rank) + static_cast<double>(iteration) * 1.9);
+}
+
+void average_in_place(Vectors& vectors, const Schedule& schedule, const std::vector<ScheduledSlice>& slices) {
+  for (const ScheduledSlice& slice : slices) {
+    for (const Group& group : schedule[slice.round].groups) {
+      at::Tensor sum = at::zeros({slice.end - slice.begin}, at::kDouble);
+      for (const Rank rank : group)
+        sum += vectors[static_cast<std::size_t>(rank)].narrow(0, slice.begin, slice.end - slice.begin);
+      sum /= static_cast<double>(group.size());
+      for (const Rank rank : group) {
+        vectors[static_cast<std::size_t>(rank)].narrow(0, slice.begin, slice.end - slice.begin).copy_(sum);
+      }
+    }
+  }
+}
+
+struct Setting {
+  std::int64_t size;
+  int shards;
+  bool overlap;
+  int warmup;
+};
+
+class DsSyncTest : public ::testing::TestWithParam<Setting> {};
+
+constexpr std::int64_t kIterations = 11;
+
+// The same thing with plain vectors.
+Vectors simulate(const Setting& setting) {
+  const Schedule schedule = mixed_cycle();
+  const ScheduleProgram program(schedule, setting.shards);
+  Vectors x(6);
+  for (at::Tensor& vector : x) vector = at::zeros({setting.size}, at::kDouble);
+  for (std::int64_t iteration = 0; iteration < kIterations; ++iteration) {
+    Vectors target;
+    for (std::size_t rank = 0; rank < 6; ++rank) {
+      const at::Tensor step = noise(static_cast<int>(rank), iteration, setting.size);
+      target.push_back(setting.overlap ? x[rank].clone() : x[rank] + step);
+    }
+    const auto slices = iteration < setting.warmup ? std::vector<ScheduledSlice>{{0, setting.size, 2}}
+                                                   : program.slices(setting.size, iteration);
+    average_in_place(target, schedule, slices);
+    for (std::size_t rank = 0; rank < 6; ++rank) {
+      x[rank] = setting.overlap ? target[rank] + noise(static_cast<int>(rank), iteration, setting.size) : target[rank];
+    }
+  }
+  return x;
+}
+
+TEST_P(DsSyncTest, FollowsTheSimulation) {
+  const Setting setting = GetParam();
+  const Vectors expected = simulate(setting);
+  SyncOptions options;
+  options.plan = plan_of(mixed_cycle(), setting.shards);
+  options.overlap = setting.overlap;
+  options.warmup_iterations = setting.warmup;
+  const Topology topology = testing::racks(2, 3, 4, 1);
+  run_ranks(6, [&](World& world) {
+    const at::Tensor x = at::zeros({setting.size}, at::kDouble);
+    const auto sync = make_synchronizer(world, {{{"x", x}}, {}, {}}, topology, options);
+    for (std::int64_t iteration = 0; iteration < kIterations; ++iteration) {
+      sync->before_forward();
+      sync->after_backward();
+      x.add_(noise(world.rank(), iteration, setting.size));
+      sync->after_step();
+    }
+    EXPECT_LT((x - expected[static_cast<std::size_t>(world.rank())]).abs().max().item<double>(), 1e-12)
+        << "rank " << world.rank();
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Settings, DsSyncTest,
+                         ::testing::Values(Setting{1, 1, false, 0}, Setting{1, 4, false, 0}, Setting{3, 4, false, 0},
+                                           Setting{1009, 1, false, 0}, Setting{1009, 4, false, 0},
+                                           Setting{1009, 7, false, 3}, Setting{100'003, 4, false, 0},
+                                           Setting{1, 4, true, 0}, Setting{1009, 1, true, 0}, Setting{1009, 4, true, 2},
+                                           Setting{100'003, 8, true, 0}),
+                         [](const auto& setting) {
+                           return "size" + std::to_string(setting.param.size) + "shards" +
+                                  std::to_string(setting.param.shards) +
+                                  (setting.param.overlap ? "overlap" : "inline") + "warmup" +
+                                  std::to_string(setting.param.warmup);
+                         });
+
+// Momentum that averages of the state leave alone, average with the parameters, or average in turns.
+class StateTest : public ::testing::TestWithParam<StateTreatment> {};
+
+TEST_P(StateTest, IsTreatedAsAsked) {
+  const StateTreatment treatment = GetParam();
+  const Schedule schedule = mixed_cycle();
+  constexpr std::int64_t kSize = 101;
+  constexpr int kPeriod = 3;
+  SyncOptions options;
+  options.plan = plan_of(schedule, 4);
+  options.state = treatment;
+  options.state_period = kPeriod;
+
+  const ScheduleProgram program(schedule, 4);
+  Vectors expected(6);
+  for (at::Tensor& vector : expected) vector = at::zeros({kSize}, at::kDouble);
+  for (std::int64_t iteration = 0; iteration < kIterations; ++iteration) {
+    for (std::size_t rank = 0; rank < 6; ++rank) expected[rank] += noise(static_cast<int>(rank), iteration, kSize);
+    if (treatment == StateTreatment::kAveraged) average_in_place(expected, schedule, program.slices(kSize, iteration));
+    if (treatment == StateTreatment::kRotating) {
+      average_in_place(expected, schedule, program.slices(kSize, iteration, kPeriod));
+    }
+  }
+
+  const Topology topology = testing::racks(2, 3, 4, 1);
+  run_ranks(6, [&](World& world) {
+    const at::Tensor x = at::zeros({kSize}, at::kDouble);
+    at::Tensor momentum;
+    Replica replica{{{"x", x}}, {}, [&momentum, &x]() -> std::vector<OptimizerState> {
+                      if (!momentum.defined()) return {};
+                      return {{"momentum", {{"x", momentum}}}};
+                    }};
+    const auto sync = make_synchronizer(world, replica, topology, options);
+    for (std::int64_t iteration = 0; iteration < kIterations; ++iteration) {
+      sync->before_forward();
+      sync->after_backward();
+      if (!momentum.defined()) momentum = at::zeros({kSize}, at::kDouble);  // as optimizers do, in their first step
+      momentum.add_(noise(world.rank(), iteration, kSize));
+      sync->after_step();
+    }
+    EXPECT_LT((momentum - expected[static_cast<std::size_t>(world.rank())]).abs().max().item<double>(), 1e-12);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, StateTest,
+                         ::testing::Values(StateTreatment::kLocal, StateTreatment::kAveraged,
+                                           StateTreatment::kRotating));
+
+TEST(DsSyncPlanTest, IsTheSameOnEveryWorkerOrRefused) {
+  const Topology topology = testing::racks(2, 3, 4, 1);
+  EXPECT_THROW(run_ranks(6,
+                         [&](World& world) {
+                           Schedule schedule = mixed_cycle();
+                           if (world.rank() == 4) std::swap(schedule[0], schedule[1]);
+                           SyncOptions options;
+                           options.plan = plan_of(schedule, 4);
+                           const at::Tensor x = at::zeros({10});
+                           make_synchronizer(world, {{{"x", x}}, {}, {}}, topology, options);
+                         }),
+               AgreementError);
+}
+
+TEST(DsSyncPlanTest, ComesFromTheTopology) {
+  const Topology topology = testing::racks(2, 2, 4, 1);
+  run_ranks(4, [&](World& world) {
+    const at::Tensor x = at::zeros({1000});
+    const auto sync = make_synchronizer(world, {{{"x", x}}, {}, {}}, topology, {.disagreement = 0.5});
+    ASSERT_NE(sync->plan(), nullptr);
+    EXPECT_LE(sync->plan()->mixing.steady_disagreement, 0.5);
+    EXPECT_GT(sync->plan()->rounds.size(), 1U);
+    const auto exact = make_synchronizer(world, {{{"x", x}}, {}, {}}, topology, {.disagreement = 0});
+    EXPECT_EQ(exact->plan()->rounds.size(), 1U);
+  });
+}
+
+TEST(DsSyncPlanTest, ALimitThatGroupsCannotMeetIsRefused) {
+  const Topology topology = testing::flat(5);
+  run_ranks(5, [&](World& world) {
+    const at::Tensor x = at::zeros({1000});
+    EXPECT_THROW(make_synchronizer(world, {{{"x", x}}, {}, {}}, topology, {.disagreement = 0, .group_limit = 2}),
+                 InputError);
+  });
+}
+
+TEST(DsSyncResumeTest, GoesOnInTheCycle) {
+  const Topology topology = testing::racks(2, 3, 4, 1);
+  SyncOptions options;
+  options.plan = plan_of(mixed_cycle(), 1);
+  run_ranks(6, [&](World& world) {
+    const at::Tensor x = at::full({4}, static_cast<double>(world.rank()), at::kDouble);
+    const auto sync = make_synchronizer(world, {{{"x", x}}, {}, {}}, topology, options);
+    x.fill_(world.rank());
+    sync->resume_at(6);  // round 2 of the cycle: everyone
+    sync->before_forward();
+    sync->after_backward();
+    sync->after_step();
+    EXPECT_EQ(sync->iteration(), 7);
+    EXPECT_TRUE(at::allclose(x, at::full({4}, 2.5, at::kDouble)));
+  });
+}
+
+}  // namespace
+}  // namespace dssync

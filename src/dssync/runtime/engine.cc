@@ -1,0 +1,364 @@
+#include "dssync/runtime/engine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <list>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace dssync {
+namespace {
+
+using std::int64_t;
+
+const char* name_of(Stage::Kind kind) {
+  switch (kind) {
+    case Stage::Kind::kReduceScatter:
+      return "reduce-scatter";
+    case Stage::Kind::kAllReduce:
+      return "all-reduce";
+    case Stage::Kind::kAllGather:
+      return "all-gather";
+  }
+  return "";
+}
+
+// One step of one average, with its slices in elements.
+struct Operation {
+  const Step* step = nullptr;
+  at::Tensor vector;            // of the whole average
+  std::vector<int64_t> bounds;  // ascending
+  at::Tensor scratch;           // what must live until the work is done
+  Work work;
+  Clock::time_point start;
+
+  at::Tensor range() const { return vector.narrow(0, bounds.front(), bounds.back() - bounds.front()); }
+  int64_t mine() const { return bounds[own() + 1] - bounds[own()]; }
+  at::Tensor own_slice() const { return vector.narrow(0, bounds[own()], mine()); }
+  std::size_t own() const { return static_cast<std::size_t>(step->index); }
+  bool empty() const { return bounds.front() == bounds.back(); }
+
+  std::vector<int64_t> slice_sizes() const {
+    std::vector<int64_t> sizes;
+    for (std::size_t index = 0; index + 1 < bounds.size(); ++index) sizes.push_back(bounds[index + 1] - bounds[index]);
+    return sizes;
+  }
+};
+
+Operation make_operation(const Step& step, const at::Tensor& vector) {
+  Operation operation;
+  operation.step = &step;
+  operation.vector = vector;
+  // Fractions that mean the same place are the same number on every worker, so all round alike.
+  for (const double bound : step.bounds) {
+    operation.bounds.push_back(std::llround(bound * static_cast<double>(vector.numel())));
+  }
+  return operation;
+}
+
+int64_t bytes_sent(const Operation& operation) {
+  const auto members = static_cast<int64_t>(operation.step->members.size());
+  const int64_t range = operation.bounds.back() - operation.bounds.front();
+  const auto size = static_cast<int64_t>(operation.vector.element_size());
+  switch (operation.step->kind) {
+    case Stage::Kind::kReduceScatter:
+      return (range - operation.mine()) * size;
+    case Stage::Kind::kAllReduce:
+      return 2 * (members - 1) * range * size / members;
+    case Stage::Kind::kAllGather:
+      return operation.mine() * (members - 1) * size;
+  }
+  return 0;
+}
+
+// Direct exchange of slices: everybody sends slice i to member i, who sums up what comes in.
+Work start_reduce_scatter(Operation& operation) {
+  const std::vector<int64_t> sizes = operation.slice_sizes();
+  std::vector<int64_t> in = sizes;
+  std::vector<int64_t> out(sizes.size(), operation.mine());
+  at::Tensor input = operation.range();
+  operation.scratch = at::empty({static_cast<int64_t>(sizes.size()) * operation.mine()}, input.options());
+  return operation.step->channel->alltoall_base(operation.scratch, input, out, in);
+}
+
+Work start_all_reduce(const Operation& operation) {
+  std::vector<at::Tensor> tensors = {operation.range()};
+  return operation.step->channel->allreduce(tensors);
+}
+
+// Everybody sends its slice to all others, straight into its place.
+Work start_all_gather(Operation& operation) {
+  const std::vector<int64_t> sizes = operation.slice_sizes();
+  std::vector<int64_t> in(sizes.size(), operation.mine());
+  std::vector<int64_t> out = sizes;
+  at::Tensor output = operation.range();
+  operation.scratch = operation.own_slice().repeat({static_cast<int64_t>(sizes.size())});
+  return operation.step->channel->alltoall_base(output, operation.scratch, out, in);
+}
+
+Work start(Operation& operation) {
+  switch (operation.step->kind) {
+    case Stage::Kind::kReduceScatter:
+      return start_reduce_scatter(operation);
+    case Stage::Kind::kAllReduce:
+      return start_all_reduce(operation);
+    case Stage::Kind::kAllGather:
+      return start_all_gather(operation);
+  }
+  return Work();
+}
+
+void finish(Operation& operation) {
+  if (operation.step->kind == Stage::Kind::kReduceScatter && operation.mine() > 0) {
+    at::Tensor slice = operation.own_slice();
+    at::sum_out(slice, operation.scratch.view({-1, operation.mine()}), 0);
+  }
+  operation.scratch = at::Tensor();
+}
+
+// The part of the vector of which this worker has the sum once the operation is done.
+at::Tensor held_by(const Operation& operation) {
+  return operation.step->kind == Stage::Kind::kAllReduce ? operation.range() : operation.own_slice();
+}
+
+}  // namespace
+
+class Engine::Conductor {
+ public:
+  Conductor(World& world, Timeline* timeline) : world_(world), timeline_(timeline), thread_([this] { run(); }) {}
+
+  ~Conductor() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+  void add(at::Tensor vector, const Chain& chain, int64_t iteration) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (failure_) std::rethrow_exception(failure_);
+      incoming_.push_back({std::move(vector), &chain, iteration, 0, {}, 0});
+      ++unfinished_;
+    }
+    changed_.notify_all();
+  }
+
+  void wait() {
+    std::unique_lock lock(mutex_);
+    finished_.wait(lock, [this] { return unfinished_ == 0 || failure_; });
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+  int64_t take_bytes_sent() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(bytes_sent_, 0);
+  }
+
+ private:
+  struct Average {
+    at::Tensor vector;
+    const Chain* chain = nullptr;
+    int64_t iteration = 0;
+    std::size_t phase = 0;             // that is under way
+    std::deque<Operation> operations;  // of all phases, in order
+    std::size_t pending = 0;           // operations of this phase that are not done
+  };
+  struct Place {
+    Average* average;
+    Operation* operation;
+    std::size_t phase;
+  };
+
+  void run() {
+    try {
+      while (next_events()) {
+        for (Place& done : std::exchange(batch_, {})) complete(done);
+        start_ready();
+      }
+    } catch (...) {
+      fail(std::current_exception());
+    }
+  }
+
+  // Waits for averages to start and operations that ended; false when there is nothing left to do.
+  bool next_events() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !incoming_.empty() || !ended_.empty() || (stopping_ && under_way_.empty()); });
+    batch_.assign(ended_.begin(), ended_.end());
+    ended_.clear();
+    std::deque<Average> arrived = std::exchange(incoming_, {});
+    lock.unlock();
+    for (Average& average : arrived) admit(std::move(average));
+    return !batch_.empty() || !under_way_.empty() || !stopping();
+  }
+
+  bool stopping() {
+    const std::lock_guard lock(mutex_);
+    return stopping_;
+  }
+
+  // Gives every operation its place in the order of its process group.
+  void admit(Average&& arrived) {
+    Average& average = under_way_.emplace_back(std::move(arrived));
+    const Chain& chain = *average.chain;
+    for (std::size_t phase = 0; phase < chain.phases.size(); ++phase) {
+      for (const Step& step : chain.phases[phase]) {
+        Operation operation = make_operation(step, average.vector);
+        if (operation.empty()) continue;
+        average.operations.push_back(std::move(operation));
+        Place place{&average, &average.operations.back(), phase};
+        queues_[step.channel.get()].push_back(place);
+        if (phase == 0) ++average.pending;
+      }
+    }
+    advance(average);
+  }
+
+  // Goes on to the next phase that has something to do; ends the average after the last one.
+  void advance(Average& average) {
+    while (average.pending == 0) {
+      ++average.phase;
+      if (average.phase == average.chain->reduced_after) divide(average);
+      if (average.phase >= average.chain->phases.size()) return retire(average);
+      for (const Step& step : average.chain->phases[average.phase]) {
+        if (!make_operation(step, average.vector).empty()) ++average.pending;
+      }
+    }
+  }
+
+  void divide(Average& average) {
+    for (const Step& step : average.chain->phases[average.phase - 1]) {
+      const Operation operation = make_operation(step, average.vector);
+      if (!operation.empty()) held_by(operation).div_(average.chain->group_size);
+    }
+  }
+
+  void retire(Average& average) {
+    under_way_.remove_if([&](const Average& other) { return &other == &average; });
+    const std::lock_guard lock(mutex_);
+    if (--unfinished_ == 0) finished_.notify_all();
+  }
+
+  void start_ready() {
+    for (auto& [channel, queue] : queues_) {
+      while (!queue.empty() && queue.front().average->phase == queue.front().phase) {
+        const Place place = queue.front();
+        queue.pop_front();
+        begin(place);
+      }
+    }
+  }
+
+  void begin(const Place& place) {
+    Operation& operation = *place.operation;
+    operation.start = Clock::now();
+    try {
+      operation.work = start(operation);
+    } catch (const std::exception& error) {
+      throw explained(operation, error);
+    }
+    // The future outlives the conductor's interest in it, but not the conductor: it waits for all that is under way.
+    operation.work->getFuture()->addCallback([this, place](auto&) {
+      const std::lock_guard lock(mutex_);
+      ended_.push_back(place);
+      changed_.notify_all();
+    });
+  }
+
+  void complete(Place& place) {
+    Operation& operation = *place.operation;
+    try {
+      operation.work->wait();
+    } catch (const std::exception& error) {
+      throw explained(operation, error);
+    }
+    finish(operation);
+    account(place);
+    operation.work = Work();
+    --place.average->pending;
+    advance(*place.average);
+  }
+
+  void account(const Place& place) {
+    const Operation& operation = *place.operation;
+    const int64_t bytes = bytes_sent(operation);
+    {
+      const std::lock_guard lock(mutex_);
+      bytes_sent_ += bytes;
+    }
+    if (timeline_ == nullptr) return;
+    timeline_->record({Span::Kind::kStage, name_of(operation.step->kind), place.average->iteration, operation.start,
+                       Clock::now(), place.average->chain->round, operation.step->members, bytes});
+  }
+
+  PeerError explained(const Operation& operation, const std::exception& error) {
+    const std::string doing = fmt::format("averaging with ranks {}", fmt::join(operation.step->members, ", "));
+    return world_.explain(doing, operation.step->members, error.what());
+  }
+
+  // Whatever else is under way is given up, so that neither this worker nor its peers wait for the timeout.
+  void fail(std::exception_ptr failure) {
+    {
+      const std::lock_guard lock(mutex_);
+      failure_ = std::move(failure);
+    }
+    finished_.notify_all();
+    world_.abandon_channels();
+    for (Average& average : under_way_) {
+      for (Operation& operation : average.operations) {
+        if (!operation.work) continue;
+        try {
+          operation.work->wait();
+        } catch (const std::exception&) {
+          // One failure has been kept; the others follow from it.
+        }
+      }
+    }
+  }
+
+  World& world_;
+  Timeline* timeline_;
+
+  // Of the conductor's thread alone.
+  std::list<Average> under_way_;
+  std::map<ChannelType*, std::deque<Place>> queues_;
+  std::vector<Place> batch_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::condition_variable finished_;
+  std::deque<Average> incoming_;
+  std::deque<Place> ended_;
+  std::size_t unfinished_ = 0;
+  int64_t bytes_sent_ = 0;
+  std::exception_ptr failure_;
+  bool stopping_ = false;
+
+  std::thread thread_;  // last: it uses all of the above
+};
+
+Engine::Engine(World& world, Timeline* timeline) : conductor_(std::make_unique<Conductor>(world, timeline)) {}
+Engine::~Engine() = default;
+
+void Engine::average(at::Tensor vector, const Chain& chain, int64_t iteration) {
+  if (chain.empty() || vector.numel() == 0) return;
+  conductor_->add(std::move(vector), chain, iteration);
+}
+
+void Engine::wait() { conductor_->wait(); }
+int64_t Engine::take_bytes_sent() { return conductor_->take_bytes_sent(); }
+
+}  // namespace dssync

@@ -1,0 +1,41 @@
+// Runs averages in the background: many at a time, each a chain of stages, every stage as soon as the ones before it
+// are done. The stages themselves run in c10d's threads.
+//
+// Owned and called by one thread. Every worker hands in the same averages in the same order; this, and one process
+// group per use, keeps operations matched between workers (docs/runtime.md).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include <ATen/core/Tensor.h>
+
+#include "dssync/runtime/chain.h"
+#include "dssync/runtime/timeline.h"
+
+namespace dssync {
+
+class Engine {
+ public:
+  // Both must outlive the engine; `timeline` may be null.
+  Engine(World& world, Timeline* timeline);
+
+  // Waits for what is under way, or gives it up after a failure.
+  ~Engine();
+
+  // Starts to replace `vector` (contiguous, one dimension) by the average over the chain's group. It must not be
+  // touched before wait() has returned. The chain must live as long.
+  void average(at::Tensor vector, const Chain& chain, std::int64_t iteration);
+
+  // Returns when all averages are done. Throws PeerError where one failed; the engine is of no use afterwards.
+  void wait();
+
+  // By this worker, in all averages since the last call.
+  std::int64_t take_bytes_sent();
+
+ private:
+  class Conductor;
+  std::unique_ptr<Conductor> conductor_;
+};
+
+}  // namespace dssync

@@ -1,0 +1,16 @@
+// For tests: workers as threads of one process, connected over loopback.
+#pragma once
+
+#include <chrono>
+#include <functional>
+
+#include "dssync/runtime/world.h"
+
+namespace dssync::testing {
+
+// Runs `work` once per rank, each in its own thread with its own World on one store. Returns when all have ended, and
+// rethrows the exception of the lowest rank that threw one.
+void run_ranks(int size, const std::function<void(World&)>& work,
+               std::chrono::milliseconds timeout = std::chrono::seconds(30));
+
+}  // namespace dssync::testing

@@ -1,0 +1,61 @@
+// Labelled images: Fashion-MNIST as Debian ships it, and a synthetic stand-in of the same shape. Plain values; a data
+// set is not changed once it is made, so that threads may share it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include <ATen/core/Tensor.h>
+
+namespace dssync {
+
+struct Batch {
+  at::Tensor images;  // float, normalized
+  at::Tensor labels;  // int64
+};
+
+struct Dataset {
+  std::string name;
+  int classes = 10;
+  at::Tensor images;  // uint8, examples x 1 x height x width: a quarter of the memory of floats, in every worker
+  at::Tensor labels;  // int64, 0..classes-1
+  double mean = 0;    // of the pixels of the training set
+  double deviation = 1;
+
+  std::int64_t size() const;
+  // Those examples. REQUIRES: int64 indices below size().
+  Batch batch(const at::Tensor& indices) const;
+  // Examples first..last-1.
+  Batch range(std::int64_t first, std::int64_t last) const;
+};
+
+struct Datasets {
+  Dataset train;
+  Dataset test;
+};
+
+inline constexpr const char* kFashionMnistFolder = "/usr/share/datasets/fashion-mnist";
+
+// 60,000 and 10,000 images of ten kinds of clothes, 28 x 28. Throws InputError that names the file where one is missing
+// (and says how to get it), damaged, or not what it should be.
+Datasets load_fashion_mnist(const std::filesystem::path& folder = kFashionMnistFolder);
+
+struct SyntheticOptions {
+  std::int64_t train_examples = 12'000;
+  std::int64_t test_examples = 2'000;
+  int classes = 10;
+  std::uint64_t seed = 1;
+};
+
+// Images of 28 x 28 for machines without Fashion-MNIST: smooth shapes, several per class, moved, bent, overlaid with a
+// shape of another class, and noisy. A linear model gets well over half of them right, a small cnn most.
+// The same options give the same images. Throws InputError where a number is not positive.
+Datasets make_synthetic(const SyntheticOptions& options = {});
+
+// "fashion-mnist" or "synthetic"; the first so many examples of each set, 0 for all (of the synthetic set: as many as
+// SyntheticOptions says). Throws InputError for other names and where there are not so many.
+Datasets load_data(const std::string& name, const std::filesystem::path& folder, std::int64_t train_examples = 0,
+                   std::int64_t test_examples = 0);
+
+}  // namespace dssync

@@ -1,0 +1,568 @@
+// Whole runs, with workers as threads and small synthetic data.
+#include "dssync/training/trainer.h"
+
+#include <atomic>
+#include <csignal>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "dssync/base/error.h"
+#include "dssync/runtime/testing.h"
+#include "dssync/topology/testing.h"
+#include "dssync/training/checkpoint_folder.h"
+#include "dssync/training/temporary_folder.h"
+
+namespace dssync {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using testing::content_of;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using testing::message_of;
+using testing::run_ranks;
+using ::testing::StartsWith;
+using testing::TemporaryFolder;
+
+namespace fs = std::filesystem;
+
+constexpr int kWorkers = 4;
+
+// Gloo writes to connections that a failed worker has closed.
+[[maybe_unused]] const auto kBefore = std::signal(SIGPIPE, SIG_IGN);
+
+// 8 iterations in each of 3 epochs.
+TrainOptions small_run() {
+  TrainOptions options;
+  options.data = "synthetic";
+  options.train_examples = 512;
+  options.test_examples = 203;
+  options.model = "mlp";
+  options.epochs = 3;
+  options.batch_size = 16;
+  options.learning_rate = 0.05;
+  return options;
+}
+
+SyncOptions with(Method method) {
+  SyncOptions sync;
+  sync.method = method;
+  return sync;
+}
+
+// Two racks behind slow uplinks, so that ds-sync has something to plan.
+Topology network(int workers) { return testing::racks(2, workers / 2, 25e6, 6e6); }
+
+std::vector<TrainResult> run(const TrainOptions& options, const SyncOptions& sync, int workers = kWorkers,
+                             ProgressSink* progress = nullptr) {
+  std::vector<TrainResult> results(static_cast<std::size_t>(workers));
+  run_ranks(workers, [&](World& world) {
+    results[static_cast<std::size_t>(world.rank())] = train(world, network(workers), options, sync, progress);
+  });
+  return results;
+}
+
+std::vector<json> lines_of(const fs::path& file) {
+  std::istringstream text(content_of(file));
+  std::vector<json> lines;
+  for (std::string line; std::getline(text, line);) lines.push_back(json::parse(line));
+  return lines;
+}
+
+std::vector<json> events_of(const fs::path& file, const std::string& event) {
+  std::vector<json> found;
+  for (const json& line : lines_of(file)) {
+    if (line.at("event") == event) found.push_back(line);
+  }
+  return found;
+}
+
+class EveryMethodTest : public ::testing::TestWithParam<Method> {};
+
+TEST_P(EveryMethodTest, LearnsAndAgrees) {
+  const TemporaryFolder folder;
+  TrainOptions options = small_run();
+  options.log = folder / "run.jsonl";
+  const auto results = run(options, with(GetParam()));
+  for (const TrainResult& result : results) {
+    EXPECT_EQ(result.iterations, 24);
+    EXPECT_EQ(result.epochs, 3);
+    EXPECT_GT(result.test_accuracy, 0.25);  // guessing: 0.1
+    EXPECT_EQ(result.test_accuracy, results.front().test_accuracy);
+    EXPECT_EQ(result.test_loss, results.front().test_loss);
+  }
+  const auto lines = lines_of(options.log);
+  EXPECT_EQ(lines.front().at("event"), "started");
+  EXPECT_EQ(lines.back().at("event"), "finished");
+  EXPECT_EQ(lines.back().at("method"), name_of(GetParam()));
+  EXPECT_EQ(lines.back().at("test_accuracy"), results.front().test_accuracy);
+  EXPECT_EQ(events_of(options.log, "iteration").size(), 24u);
+  EXPECT_EQ(events_of(options.log, "evaluated").size(), 3u);
+  EXPECT_EQ(lines.front().contains("plan"), GetParam() == Method::kDsSync || GetParam() == Method::kLocalSgd);
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, EveryMethodTest, ::testing::ValuesIn(all_methods()), [](const auto& tested) {
+  std::string name = name_of(tested.param);
+  std::erase(name, '-');
+  return name;
+});
+
+TEST(TrainTest, AloneIsARunToo) {
+  TrainOptions options = small_run();
+  options.batch_size = 64;
+  TrainResult result;
+  run_ranks(1, [&](World& world) { result = train(world, testing::flat(1), options, with(Method::kDsSync)); });
+  EXPECT_EQ(result.iterations, 24);
+  EXPECT_GT(result.test_accuracy, 0.25);
+}
+
+TEST(TrainTest, SeveralRunsFitInOneWorld) {
+  TrainOptions options = small_run();
+  options.epochs = 1;
+  run_ranks(2, [&](World& world) {
+    const auto once = train(world, network(2), options, with(Method::kBspRing));
+    const auto again = train(world, network(2), options, with(Method::kBspRing));
+    EXPECT_EQ(once.test_loss, again.test_loss);
+  });
+}
+
+// Four workers that average gradients compute what one worker does with batches of four times the size.
+TEST(TrainTest, ExactAveragesAreOneLargeBatch) {
+  TrainOptions options = small_run();
+  const TrainResult together = run(options, with(Method::kBspRing)).front();
+  options.batch_size *= kWorkers;
+  TrainResult alone;
+  run_ranks(1, [&](World& world) { alone = train(world, testing::flat(1), options, with(Method::kBspRing)); });
+  EXPECT_NEAR(together.test_loss, alone.test_loss, 1e-3);
+  EXPECT_NEAR(together.test_accuracy, alone.test_accuracy, 0.011);
+}
+
+TEST(TrainTest, TheLogTellsWhatHappened) {
+  const TemporaryFolder folder;
+  TrainOptions options = small_run();
+  options.log = folder / "run.jsonl";
+  options.compute = std::chrono::milliseconds(15);
+  options.max_iterations = 10;
+  run(options, with(Method::kDsSync));
+  const json start = lines_of(options.log).front();
+  EXPECT_EQ(start.at("workers"), 4);
+  EXPECT_EQ(start.at("parameters"), 109'386);
+  EXPECT_EQ(start.at("iterations_per_epoch"), 8);
+  EXPECT_EQ(start.at("options").at("batch_size"), 16);
+  EXPECT_EQ(start.at("options").at("method"), "ds-sync");
+  EXPECT_FALSE(start.at("plan").at("rounds").empty());
+  const auto iterations = events_of(options.log, "iteration");
+  ASSERT_EQ(iterations.size(), 10u);
+  double before = 0;
+  for (std::size_t index = 0; index < iterations.size(); ++index) {
+    const json& line = iterations[index];
+    EXPECT_EQ(line.at("iteration"), index + 1);
+    EXPECT_EQ(line.at("epoch"), index / 8 + 1);
+    EXPECT_GT(line.at("seconds"), before);
+    EXPECT_GE(line.at("compute_seconds"), 0.015);
+    EXPECT_GE(line.at("iteration_seconds").get<double>(),
+              line.at("compute_seconds").get<double>() + 0.99 * line.at("sync_seconds").get<double>());
+    EXPECT_GE(line.at("relative_disagreement"), 0);
+    before = line.at("seconds");
+  }
+  EXPECT_DOUBLE_EQ(iterations[0].at("learning_rate"), 0.05 / 4);  // half an epoch of 8 iterations of warm-up
+  EXPECT_DOUBLE_EQ(iterations[3].at("learning_rate"), 0.05);
+  const json last = lines_of(options.log).back();
+  EXPECT_EQ(last.at("iterations"), 10);
+  EXPECT_EQ(last.at("total_iterations"), 24);
+  EXPECT_GE(last.at("seconds").get<double>(), last.at("training_seconds").get<double>());
+}
+
+// How a run could be interrupted.
+struct Interruption {
+  std::string name;
+  SyncOptions sync;
+  std::string model = "mlp";
+  std::string optimizer = "sgd";
+  std::int64_t at = 11;  // in the middle of an epoch
+};
+
+void PrintTo(const Interruption& interruption, std::ostream* out) { *out << interruption.name; }
+
+Interruption ds_sync(std::string name, bool overlap, StateTreatment state) {
+  Interruption interruption{std::move(name), with(Method::kDsSync)};
+  interruption.sync.overlap = overlap;
+  interruption.sync.state = state;
+  return interruption;
+}
+
+class ResumeTest : public ::testing::TestWithParam<Interruption> {
+ protected:
+  ResumeTest() {
+    options_ = small_run();
+    options_.model = GetParam().model;
+    options_.optimizer = GetParam().optimizer;
+    if (options_.model == "resnet") options_.train_examples = 256;
+    if (options_.optimizer == "adamw") options_.learning_rate = 0.002;
+  }
+
+  // The last checkpoint of every worker.
+  static std::vector<Checkpoint> last_state(const fs::path& folder) {
+    std::vector<Checkpoint> all;
+    for (int rank = 0; rank < kWorkers; ++rank) {
+      const CheckpointFolder checkpoints(folder, rank);
+      all.push_back(read_checkpoint(checkpoints.file_of(checkpoints.latest()), checkpoints.latest(), rank));
+    }
+    return all;
+  }
+
+  static void expect_same(const std::vector<NamedTensor>& a, const std::vector<NamedTensor>& b) {
+    ASSERT_EQ(a.size(), b.size());
+    for (std::size_t index = 0; index < a.size(); ++index) {
+      EXPECT_TRUE(at::equal(a[index].tensor, b[index].tensor)) << a[index].name;
+    }
+  }
+
+  TemporaryFolder folder_;
+  TrainOptions options_;
+};
+
+TEST_P(ResumeTest, EndsWithTheBitsOfAnUninterruptedRun) {
+  options_.checkpoint_folder = folder_ / "whole";
+  options_.checkpoint_every_epochs = 0;
+  const TrainResult whole = run(options_, GetParam().sync).front();
+
+  options_.checkpoint_folder = folder_ / "parts";
+  options_.checkpoint_every_iterations = 3;
+  options_.max_iterations = GetParam().at;
+  EXPECT_EQ(run(options_, GetParam().sync).front().iterations, GetParam().at);
+  options_.max_iterations = 0;
+  options_.resume = true;
+  const TrainResult resumed = run(options_, GetParam().sync).front();
+
+  EXPECT_EQ(resumed.iterations, whole.iterations);
+  EXPECT_EQ(resumed.test_loss, whole.test_loss);
+  EXPECT_EQ(resumed.test_accuracy, whole.test_accuracy);
+  const auto expected = last_state(folder_ / "whole");
+  const auto found = last_state(folder_ / "parts");
+  for (std::size_t rank = 0; rank < kWorkers; ++rank) {
+    expect_same(found[rank].parameters, expected[rank].parameters);
+    expect_same(found[rank].buffers, expected[rank].buffers);
+    ASSERT_EQ(found[rank].optimizer.size(), expected[rank].optimizer.size());
+    for (std::size_t kind = 0; kind < expected[rank].optimizer.size(); ++kind) {
+      expect_same(found[rank].optimizer[kind].tensors, expected[rank].optimizer[kind].tensors);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Runs, ResumeTest,
+    ::testing::Values(Interruption{"BspRing", with(Method::kBspRing)},
+                      Interruption{"BspHierarchicalResidual", with(Method::kBspHierarchical), "resnet", "sgd", 5},
+                      Interruption{"ParameterServer", with(Method::kPs)},
+                      Interruption{"LocalSgd", with(Method::kLocalSgd)},
+                      Interruption{"LocalSgdAtTheEndOfAnEpoch", with(Method::kLocalSgd), "mlp", "sgd", 16},
+                      ds_sync("DsSyncRotating", false, StateTreatment::kRotating),
+                      ds_sync("DsSyncAveraged", false, StateTreatment::kAveraged),
+                      ds_sync("DsSyncLocal", false, StateTreatment::kLocal),
+                      ds_sync("DsSyncOverlapped", true, StateTreatment::kRotating),
+                      Interruption{"DsSyncAdamW", with(Method::kDsSync), "mlp", "adamw"},
+                      Interruption{"DsSyncResidual", with(Method::kDsSync), "resnet", "sgd", 5}),
+    [](const auto& tested) { return tested.param.name; });
+
+// They are never the same twice, so that only this can be asked.
+TEST(AsynchronousTest, ResumesWhereItWas) {
+  for (const Method method : {Method::kAsp, Method::kSsp}) {
+    const TemporaryFolder folder;
+    TrainOptions options = small_run();
+    options.checkpoint_folder = folder.path();
+    options.max_iterations = 20;
+    const double loss = run(options, with(method)).front().test_loss;
+    options.resume = true;
+    EXPECT_EQ(run(options, with(method)).front().test_loss, loss);  // nothing left to do, but to evaluate
+    options.max_iterations = 0;
+    const TrainResult resumed = run(options, with(method)).front();
+    EXPECT_EQ(resumed.iterations, 24);
+    EXPECT_GT(resumed.test_accuracy, 0.25);
+  }
+}
+
+class CheckpointedRunTest : public ::testing::Test {
+ protected:
+  CheckpointedRunTest() {
+    options_ = small_run();
+    options_.checkpoint_folder = folder_ / "checkpoints";
+    options_.log = folder_ / "run.jsonl";
+  }
+
+  std::string refused(int workers = 2, Method method = Method::kBspRing) {
+    return message_of<InputError>([&] { run(options_, with(method), workers); });
+  }
+
+  void interrupt_at(std::int64_t iteration) {
+    options_.max_iterations = iteration;
+    run(options_, with(Method::kBspRing), 2);
+    options_.max_iterations = 0;
+    options_.resume = true;
+  }
+
+  TemporaryFolder folder_;
+  TrainOptions options_;
+};
+
+TEST_F(CheckpointedRunTest, SavingChangesNothing) {
+  options_.checkpoint_every_iterations = 2;
+  const auto saving = run(options_, with(Method::kLocalSgd)).front();
+  EXPECT_EQ(events_of(options_.log, "checkpoint").size(), 12u);
+  const fs::directory_iterator left(options_.checkpoint_folder);
+  EXPECT_EQ(std::distance(begin(left), end(left)), 3);  // `latest` and the last two
+  const auto losses = events_of(options_.log, "iteration");
+  options_.checkpoint_folder.clear();
+  EXPECT_EQ(run(options_, with(Method::kLocalSgd)).front().test_loss, saving.test_loss);
+  const auto without = events_of(options_.log, "iteration");
+  for (std::size_t index = 0; index < losses.size(); ++index) {
+    EXPECT_EQ(losses[index].at("loss"), without[index].at("loss")) << index;
+  }
+}
+
+TEST_F(CheckpointedRunTest, TheLogGoesOn) {
+  interrupt_at(5);
+  run(options_, with(Method::kBspRing), 2);
+  const auto lines = lines_of(options_.log);
+  EXPECT_EQ(lines.front().at("event"), "started");
+  EXPECT_EQ(events_of(options_.log, "resumed").front().at("first_iteration"), 5);
+  const auto iterations = events_of(options_.log, "iteration");
+  for (std::size_t index = 0; index < iterations.size(); ++index) {
+    EXPECT_EQ(iterations[index].at("iteration"), index + 1);
+  }
+  EXPECT_EQ(iterations.size(), 48u);  // 2 workers: 16 in each epoch
+  EXPECT_GT(iterations[5].at("seconds").get<double>(), iterations[4].at("seconds").get<double>());
+  EXPECT_EQ(lines.back().at("event"), "finished");
+}
+
+TEST_F(CheckpointedRunTest, AFinishedRunHasNothingLeftToDo) {
+  const auto whole = run(options_, with(Method::kBspRing), 2).front();
+  options_.resume = true;
+  const auto again = run(options_, with(Method::kBspRing), 2).front();
+  EXPECT_EQ(again.iterations, whole.iterations);
+  EXPECT_EQ(again.test_loss, whole.test_loss);
+}
+
+TEST_F(CheckpointedRunTest, GoesOnOnlyAsItBegan) {
+  interrupt_at(5);
+  EXPECT_THAT(refused(4), HasSubstr("workers was 2 when this checkpoint was written, and is 4 now"));
+  EXPECT_THAT(refused(2, Method::kPs), HasSubstr("method was bsp-ring"));
+  options_.seed = 2;
+  EXPECT_THAT(refused(), HasSubstr("seed was 1"));
+  options_.seed = 1;
+  options_.model = "cnn";
+  EXPECT_THAT(refused(), HasSubstr("model was mlp"));
+  options_.model = "mlp";
+  options_.learning_rate = 0.01;
+  EXPECT_THAT(refused(), HasSubstr("learning rate was 0.05"));
+  EXPECT_EQ(lines_of(options_.log).back().at("event"), "failed");
+}
+
+TEST_F(CheckpointedRunTest, SaysThatThereIsNothingToGoOnFrom) {
+  options_.resume = true;
+  EXPECT_THAT(refused(), HasSubstr("checkpoints: there is no checkpoint to go on from"));
+}
+
+TEST_F(CheckpointedRunTest, ADamagedPartIsNamed) {
+  interrupt_at(5);
+  const CheckpointFolder checkpoints(options_.checkpoint_folder, 1);
+  const fs::path file = checkpoints.file_of(checkpoints.latest());
+  fs::resize_file(file, fs::file_size(file) - 100);
+  std::mutex mutex;
+  std::map<int, std::string> messages;
+  run_ranks(
+      2,
+      [&](World& world) {
+        try {
+          train(world, network(2), options_, with(Method::kBspRing));
+        } catch (const Error& error) {
+          const std::lock_guard lock(mutex);
+          messages[world.rank()] = error.what();
+        }
+      },
+      std::chrono::seconds(3));
+  EXPECT_THAT(messages[1], AllOf(StartsWith(file.string()), HasSubstr("rank 1 is truncated")));
+  EXPECT_THAT(messages[0], AllOf(HasSubstr("rank 1 failed: "), HasSubstr("is truncated")));
+  EXPECT_THAT(lines_of(options_.log).back().at("cause").get<std::string>(), HasSubstr("is truncated"));
+}
+
+TEST_F(CheckpointedRunTest, AFolderThatCannotBeWrittenEndsTheRun) {
+  options_.checkpoint_folder = "/proc/checkpoints";
+  const std::string message = message_of<Error>([&] { run(options_, with(Method::kBspRing), 2); });
+  EXPECT_THAT(message, AllOf(HasSubstr("/proc/checkpoints"), HasSubstr("rank 0 cannot be written")));
+  EXPECT_EQ(lines_of(options_.log).back().at("event"), "failed");
+}
+
+TEST(TrainFailureTest, ALossThatIsNoNumberStopsEveryone) {
+  const TemporaryFolder folder;
+  TrainOptions options = small_run();
+  options.learning_rate = 1e18;
+  options.warmup_epochs = 0;
+  options.log = folder / "run.jsonl";
+  std::atomic<int> failed = 0;
+  run_ranks(2, [&](World& world) {
+    try {
+      train(world, network(2), options, with(Method::kBspRing));
+    } catch (const Error& error) {
+      ++failed;
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("rank "), HasSubstr("the loss is "), HasSubstr("in iteration "),
+                                      HasSubstr("a smaller learning rate than 1e+18 may help")));
+    }
+  });
+  EXPECT_EQ(failed, 2);
+  EXPECT_EQ(lines_of(options.log).back().at("event"), "failed");
+  EXPECT_THAT(lines_of(options.log).back().at("cause").get<std::string>(), HasSubstr("smaller learning rate"));
+}
+
+// Gives up in the middle of a run.
+class Quitter : public ProgressSink {
+ public:
+  void iteration(const IterationReport& report) override {
+    if (report.iteration == 4) throw Error("the coffee is cold");
+  }
+};
+
+TEST(TrainFailureTest, TheOthersLearnWhoFailedAndWhy) {
+  const TemporaryFolder folder;
+  TrainOptions options = small_run();
+  options.log = folder / "run.jsonl";
+  std::mutex mutex;
+  std::map<int, std::string> messages;
+  run_ranks(
+      kWorkers,
+      [&](World& world) {
+        Quitter quitter;
+        try {
+          train(world, network(kWorkers), options, with(Method::kDsSync), world.rank() == 2 ? &quitter : nullptr);
+        } catch (const Error& error) {
+          const std::lock_guard lock(mutex);
+          messages[world.rank()] = error.what();
+        }
+      },
+      std::chrono::seconds(10));
+  ASSERT_EQ(messages.size(), 4u);
+  EXPECT_EQ(messages[2], "the coffee is cold");
+  for (const int rank : {0, 1, 3}) EXPECT_THAT(messages[rank], HasSubstr("rank 2 failed: the coffee is cold")) << rank;
+  EXPECT_EQ(lines_of(options.log).back().at("event"), "failed");
+  EXPECT_THAT(lines_of(options.log).back().at("cause").get<std::string>(), HasSubstr("the coffee is cold"));
+}
+
+TEST(TrainFailureTest, WorkersMustAgreeOnTheOptions) {
+  run_ranks(2, [&](World& world) {
+    TrainOptions options = small_run();
+    if (world.rank() == 1) options.batch_size = 8;
+    EXPECT_THROW(train(world, network(2), options, with(Method::kBspRing)), AgreementError);
+  });
+}
+
+TEST(TrainFailureTest, OptionsAreCheckedFirst) {
+  const auto refused = [](auto change) {
+    TrainOptions options = small_run();
+    change(options);
+    return message_of<InputError>([&] { check(options); });
+  };
+  EXPECT_THAT(refused([](TrainOptions& options) { options.data = "mnist"; }), HasSubstr("data \"mnist\""));
+  EXPECT_THAT(refused([](TrainOptions& options) { options.model = "vgg"; }), HasSubstr("mlp, cnn, resnet"));
+  EXPECT_THAT(refused([](TrainOptions& options) { options.optimizer = "x"; }), HasSubstr("sgd, adamw"));
+  EXPECT_THAT(refused([](TrainOptions& options) { options.epochs = 0; }), HasSubstr("epochs 0: expected at least 1"));
+  EXPECT_THAT(refused([](TrainOptions& options) { options.batch_size = 0; }), HasSubstr("batch size 0"));
+  EXPECT_THAT(refused([](TrainOptions& options) { options.compute = Seconds(-1); }), HasSubstr("compute -1"));
+  EXPECT_THAT(refused([](TrainOptions& options) { options.resume = true; }), HasSubstr("folder of the checkpoints"));
+  EXPECT_EQ(refused([](TrainOptions&) {}), "no exception");
+}
+
+// Ends the log from elsewhere, as a signal would.
+class Interrupter : public ProgressSink {
+ public:
+  void log_opened(const std::shared_ptr<RunLog>& log) override { log_ = log; }
+  void iteration(const IterationReport& report) override {
+    if (report.iteration == 3) std::thread([log = log_] { log->interrupted("SIGINT"); }).join();
+  }
+
+ private:
+  std::shared_ptr<RunLog> log_;
+};
+
+TEST(TrainTest, AnInterruptedLogStaysAsItIs) {
+  const TemporaryFolder folder;
+  TrainOptions options = small_run();
+  options.log = folder / "run.jsonl";
+  Interrupter interrupter;
+  run_ranks(1, [&](World& world) { train(world, testing::flat(1), options, with(Method::kDsSync), &interrupter); });
+  const auto lines = lines_of(options.log);
+  ASSERT_EQ(lines.size(), 5u);
+  EXPECT_EQ(lines.back().at("event"), "interrupted");
+  EXPECT_EQ(lines.back().at("iterations"), 3);
+}
+
+TEST(TrainTest, OneTraceShowsAllWorkers) {
+  const TemporaryFolder folder;
+  TrainOptions options = small_run();
+  options.epochs = 1;
+  options.trace = folder / "trace.json";
+  run(options, with(Method::kDsSync));
+  const json trace = json::parse(content_of(options.trace));
+  EXPECT_EQ(trace.at("droppedSpans"), json({0, 0, 0, 0}));
+  std::map<int, int> gradients;
+  std::set<int> averaging;
+  for (const json& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    EXPECT_GE(event.at("dur"), 0);
+    EXPECT_GE(event.at("ts"), 0);
+    if (event.at("name") == "forward and backward") ++gradients[event.at("pid")];
+    if (event.at("cat") == "stage") averaging.insert(event.at("pid").get<int>());
+  }
+  EXPECT_EQ(gradients, (std::map<int, int>{{0, 8}, {1, 8}, {2, 8}, {3, 8}}));
+  EXPECT_EQ(averaging, (std::set<int>{0, 1, 2, 3}));
+}
+
+TEST(TrainTest, ATraceIsCapped) {
+  const TemporaryFolder folder;
+  TrainOptions options = small_run();
+  options.trace = folder / "trace.json";
+  options.trace_spans = 10;
+  run(options, with(Method::kBspRing), 2);
+  const json trace = json::parse(content_of(options.trace));
+  EXPECT_THAT(trace.at("droppedSpans"), Each(::testing::Gt(0)));
+}
+
+// Every worker sees its own iterations, and all the same evaluations.
+class Counter : public ProgressSink {
+ public:
+  void started(const StartReport& report) override { first = report.first_iteration; }
+  void iteration(const IterationReport&) override { ++iterations; }
+  void evaluated(const EvaluationReport& report) override { accuracies.push_back(report.test_accuracy); }
+  std::int64_t first = -1;
+  int iterations = 0;
+  std::vector<double> accuracies;
+};
+
+TEST(TrainTest, EveryWorkerCanBeWatched) {
+  TrainOptions options = small_run();
+  options.evaluate_every = 2;
+  std::vector<Counter> counters(2);
+  run_ranks(2, [&](World& world) {
+    train(world, network(2), options, with(Method::kLocalSgd), &counters[static_cast<std::size_t>(world.rank())]);
+  });
+  for (const Counter& counter : counters) {
+    EXPECT_EQ(counter.first, 0);
+    EXPECT_EQ(counter.iterations, 48);
+    EXPECT_EQ(counter.accuracies.size(), 2u);  // after the second epoch and at the end
+    EXPECT_EQ(counter.accuracies, counters.front().accuracies);
+  }
+}
+
+}  // namespace
+}  // namespace dssync
