@@ -135,9 +135,11 @@ def test_a_resumed_run_ends_with_the_same_bits(racks, tmp_path, flags):
     assert kinds.count("finished") == 2 and "resumed" in kinds and kinds[-1] == "finished"
 
 
-def test_workers_of_another_launcher(tmp_path):
+# torchrun counts how often it started all workers anew.
+@pytest.mark.parametrize("more", [{}, {"TORCHELASTIC_RESTART_COUNT": "1"}], ids=["first", "again"])
+def test_workers_of_another_launcher(tmp_path, more):
     log = tmp_path / "run.jsonl"
-    ended = ranks_by_hand(3, lambda rank: [*SMALL, "--iterations", 5, "--format", "json", "--log", log])
+    ended = ranks_by_hand(3, lambda rank: [*SMALL, "--iterations", 5, "--format", "json", "--log", log], **more)
     assert [status for status, _, _ in ended] == [0, 0, 0], ended
     assert json.loads(ended[0][1])["workers"] == 3
     assert [stdout for _, stdout, _ in ended[1:]] == ["", ""] and [stderr for _, _, stderr in ended[1:]] == ["", ""]

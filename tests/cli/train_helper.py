@@ -132,14 +132,14 @@ def variables(rank, size, port, host="127.0.0.1", **more):
             "MASTER_ADDR": host, "MASTER_PORT": str(port)} | more
 
 
-def ranks_by_hand(size, arguments_of, patience=PATIENCE):
-    """Starts the ranks as another launcher would, each with arguments_of(rank); None starts no such rank. Returns a list of
-    (status, stdout, stderr)."""
+def ranks_by_hand(size, arguments_of, patience=PATIENCE, **more):
+    """Starts the ranks as another launcher would, each with arguments_of(rank); None starts no such rank. `more` are further
+    variables. Returns a list of (status, stdout, stderr)."""
     port = free_port()
     with contextlib.ExitStack() as stack:
         processes = []
         for rank in range(size):
             arguments = arguments_of(rank)
             if arguments is not None:
-                processes.append(stack.enter_context(running(*arguments, environment=variables(rank, size, port))))
+                processes.append(stack.enter_context(running(*arguments, environment=variables(rank, size, port, **more))))
         return [finish(process, patience) for process in processes]
