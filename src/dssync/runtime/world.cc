@@ -259,24 +259,29 @@ std::unique_ptr<World> World::at(const Place& place, milliseconds timeout) {
   return std::make_unique<World>(std::move(store), std::move(options), std::move(news));
 }
 
-// Waits for `key`. Where it doesn't come, the ranks that have not set "ARRIVALS/RANK" are the cause.
+// Waits for `key`. Where it doesn't come, a published loss is the cause, or the ranks that have not set
+// "ARRIVALS/RANK". Asks again and again instead of blocking in the store, so that a loss is heard of at once.
 void World::await(const std::string& key, const std::string& doing, const std::string& arrivals) {
+  const auto deadline = std::chrono::steady_clock::now() + options_.timeout;
+  const std::string start = fmt::format("rank {}: {}", rank(), doing);
   try {
-    store_->wait({key}, options_.timeout);
-    return;
-  } catch (const std::exception& error) {
-    std::vector<Rank> missing;
-    try {
-      for (const Rank rank : all_ranks(size())) {
-        if (!news_->check({fmt::format("{}/{}", arrivals, rank)})) missing.push_back(rank);
+    for (milliseconds pause{1}; !store_->check({key}); pause = std::min(2 * pause, milliseconds(100))) {
+      const std::string losses = describe(published_losses(*news_), rank());
+      if (!losses.empty()) throw PeerError(fmt::format("{}: {}", start, losses));
+      if (std::chrono::steady_clock::now() >= deadline) {
+        std::vector<Rank> missing;
+        for (const Rank rank : all_ranks(size())) {
+          if (!store_->check({fmt::format("{}/{}", arrivals, rank)})) missing.push_back(rank);
+        }
+        throw PeerError(fmt::format("{}: {} did not come within {} s", start, ranks_text(missing),
+                                    static_cast<double>(options_.timeout.count()) / 1000));
       }
-    } catch (const std::exception&) {
-      throw PeerError(fmt::format("rank {}: {}: lost the store ({})", rank(), doing, first_line(error.what())));
+      std::this_thread::sleep_for(pause);
     }
-    const std::string losses = describe(published_losses(*news_), rank());
-    if (!losses.empty()) throw PeerError(fmt::format("rank {}: {}: {}", rank(), doing, losses));
-    throw PeerError(fmt::format("rank {}: {}: {} did not come within {} s", rank(), doing, ranks_text(missing),
-                                static_cast<double>(options_.timeout.count()) / 1000));
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw PeerError(fmt::format("{}: lost the store ({})", start, first_line(error.what())));
   }
 }
 
