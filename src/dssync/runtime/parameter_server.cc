@@ -105,7 +105,14 @@ class Server {
     if (workers > 1) thread_ = std::thread([this] { serve(); });
   }
 
-  // REQUIRES: every other worker has said bye, or the channel was cut.
+  // Ends serving although some have not said bye.
+  void give_up() {
+    const std::lock_guard lock(mutex_);
+    given_up_ = true;
+    if (receiving_) receiving_->abort();
+  }
+
+  // REQUIRES: every other worker has said bye, or give_up() was called.
   ~Server() {
     if (thread_.joinable()) thread_.join();
   }
@@ -141,9 +148,8 @@ class Server {
     try {
       const at::Tensor message = make_message(payload_);
       for (std::size_t gone = 0; gone + 1 < clocks_.size();) {
-        std::vector<at::Tensor> tensors = {message};
-        const Work work = channel_->recvAnysource(tensors, kRequestTag);
-        work->wait(kAnyLength);
+        const Work work = receive(message);
+        if (!work || !work->wait(kAnyLength)) return;
         if (handle(work->sourceRank(), message) == Request::kBye) ++gone;
       }
       for (Reply& reply : replies_) reply.finish();
@@ -152,6 +158,15 @@ class Server {
       failure_ = std::current_exception();
       answered_.notify_all();
     }
+  }
+
+  // Null after give_up().
+  Work receive(const at::Tensor& message) {
+    const std::lock_guard lock(mutex_);
+    if (given_up_) return Work();
+    std::vector<at::Tensor> tensors = {message};
+    receiving_ = channel_->recvAnysource(tensors, kRequestTag);
+    return receiving_;
   }
 
   Request handle(int worker, const at::Tensor& message) {
@@ -224,6 +239,8 @@ class Server {
   std::vector<Pending> pending_;
   std::vector<Reply> replies_;  // by worker
   std::exception_ptr failure_;
+  Work receiving_;
+  bool given_up_ = false;
   std::thread thread_;
 };
 
@@ -251,7 +268,9 @@ class ParameterServer final : public BaseSynchronizer {
     } catch (const std::exception&) {
       broken_ = true;
     }
-    if (broken_) world_.abandon_channels();
+    if (!broken_) return;
+    server_->give_up();
+    world_.abandon_channels();
   }
 
  protected:

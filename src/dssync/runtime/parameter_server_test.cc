@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -136,6 +137,28 @@ TEST(ParameterServerTest, ReportsItsDistanceFromTheServer) {
     EXPECT_GT(sync->metrics().bytes_sent, 0);
     sync->consolidate();
   });
+}
+
+TEST(ParameterServerTest, AFailedWorkerEndsTheOthers) {
+  for (const Method method : {Method::kAsp, Method::kSsp}) {
+    std::atomic<int> informed = 0;
+    run_ranks(3, [&](World& world) {
+      const at::Tensor x = at::zeros({10});
+      const auto sync = make_synchronizer(world, {{{"x", x}}, {}, {}}, testing::flat(3), {.method = method});
+      iterate(*sync, x);
+      if (world.rank() == 1) {
+        world.report_failure("lost its data");
+        world.abandon_channels();
+        return;
+      }
+      try {
+        for (int iteration = 0; iteration < 1'000'000; ++iteration) iterate(*sync, x);
+      } catch (const PeerError& error) {
+        informed += std::string(error.what()).find("rank 1 failed: lost its data") != std::string::npos;
+      }
+    });
+    EXPECT_EQ(informed, 2) << name_of(method);
+  }
 }
 
 TEST(ParameterServerTest, FewerElementsThanServers) {
