@@ -168,8 +168,8 @@ void add_method_flags(CLI::App& app, TrainCommand& command) {
              "ds-sync: what happens to momentum: rotating (default), averaged, or local")
       ->group(kMethodGroup);
   add_parsed(app, "--state-period", command.sync.state_period, whole_number_from(1),
-             "ds-sync, rotating: iterations in which all of it is averaged once (default 4)")
-      ->type_name("ITERATIONS")
+             "ds-sync, rotating: parts of the state that are averaged in turn, each for a cycle (default 4)")
+      ->type_name("PARTS")
       ->group(kMethodGroup);
   add_parsed(app, "--bucket", command.sync.bucket_bytes, parse_bytes,
              "bsp-ring, bsp-hierarchical, ps: gradients are averaged in pieces of this size (default 1MiB)")

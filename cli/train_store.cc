@@ -16,27 +16,11 @@ std::string departure_key(int rank) { return fmt::format("dssync/departed/{}", r
 
 }  // namespace
 
-StoreServer::StoreServer(std::uint16_t port) {
-  c10d::TCPStoreOptions options;
-  options.port = port;
-  options.isServer = true;
-  options.waitWorkers = false;
-  options.timeout = std::chrono::seconds(10);
-  try {
-    const auto store = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
-    port_ = store->getPort();
-    store_ = store;
-  } catch (const std::exception& error) {
-    const std::string cause = error.what();
-    const bool is_taken = cause.find("EADDRINUSE") != std::string::npos || cause.find("in use") != std::string::npos;
-    throw Error(fmt::format("cannot serve the workers' store on port {}: {}", port,
-                            is_taken ? "another process uses it" : cause.substr(0, cause.find('\n'))));
-  }
-}
+StoreServer::StoreServer(std::uint16_t port) : served_(serve_store(port, std::chrono::seconds(10))) {}
 
 void StoreServer::publish_loss(int rank, const std::string& description) noexcept {
   try {
-    dssync::publish_loss(store_, rank, description);
+    dssync::publish_loss(served_.store, rank, description);
   } catch (const std::exception&) {
     // The workers find out by themselves, later.
   }
@@ -48,7 +32,7 @@ void StoreServer::await_departures(const Place& place, std::chrono::milliseconds
     for (int rank = 0; rank < place.size; ++rank) {
       if (rank != place.rank) keys.push_back(departure_key(rank));
     }
-    Store store = store_;
+    Store store = served_.store;
     if (!place.store_prefix.empty()) store = c10::make_intrusive<c10d::PrefixStore>(place.store_prefix, store);
     if (!keys.empty()) store->wait(keys, patience);
   } catch (const std::exception&) {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "dssync/launch/place.h"
-#include "dssync/runtime/c10d.h"
+#include "dssync/runtime/store.h"
 #include "dssync/runtime/world.h"
 
 namespace dssync::cli {
@@ -17,7 +17,7 @@ class StoreServer {
   // Throws Error that names the port where it is taken. 0: any free one.
   explicit StoreServer(std::uint16_t port);
 
-  std::uint16_t port() const { return port_; }
+  std::uint16_t port() const { return served_.port; }
 
   // Tells the workers that one of them is lost. Never throws.
   void publish_loss(int rank, const std::string& description) noexcept;
@@ -27,8 +27,7 @@ class StoreServer {
   void await_departures(const Place& place, std::chrono::milliseconds patience) noexcept;
 
  private:
-  Store store_;
-  std::uint16_t port_ = 0;
+  ServedStore served_;
 };
 
 // Tells rank 0 that this worker does not need the store any more. Never throws.

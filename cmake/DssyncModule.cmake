@@ -13,12 +13,13 @@ endif()
 #   [DEPENDS target...] modules that the public headers include
 #   [USES target...]    libraries that only the sources need
 #   [TESTS file...]     unit tests, beside the sources
-#   [TEST_USES target...])
+#   [TEST_USES target...]
+#   [TESTS_TOGETHER])   in one process: loading PyTorch takes longer than most cases
 #
 # A static library `dssync_NAME`, called `dssync::NAME` by those who use it, and its unit tests `dssync_NAME_test`: each case
-# is a test of ctest, but for those of modules that load PyTorch.
+# is a test of ctest, or all together are one.
 function(dssync_module name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "INTERNAL;RUNTIME" "" "HEADERS;SOURCES;DEPENDS;USES;TESTS;TEST_USES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "INTERNAL;RUNTIME;TESTS_TOGETHER" "" "HEADERS;SOURCES;DEPENDS;USES;TESTS;TEST_USES")
   add_library(dssync_${name} STATIC ${arg_SOURCES})
   add_library(dssync::${name} ALIAS dssync_${name})
   set_target_properties(dssync_${name} PROPERTIES EXPORT_NAME ${name})
@@ -40,8 +41,7 @@ function(dssync_module name)
     dssync_program(dssync_${name}_test
       SOURCES ${arg_TESTS} USES dssync_${name} ${arg_TEST_USES} GTest::gmock GTest::gtest_main)
     target_compile_definitions(dssync_${name}_test PRIVATE DSSYNC_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-    if(DSSYNC_TORCH AND "${arg_TEST_USES}" MATCHES "runtime_testing")
-      # Loading libtorch takes longer than most cases: one process for all of them.
+    if(arg_TESTS_TOGETHER)
       add_test(NAME ${name} COMMAND dssync_${name}_test)
       set_tests_properties(${name} PROPERTIES TIMEOUT 900)
     else()

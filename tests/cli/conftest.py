@@ -15,6 +15,21 @@ ENVIRONMENT = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C.UTF-8", "TERM": 
 TOOL = pathlib.Path(os.environ.get("DSSYNC", "dssync")).resolve()
 
 
+def shown_on(terminal):
+    """All that is written to a pseudo-terminal until its other end is closed; closes it."""
+    output = b""
+    while True:
+        try:
+            chunk = os.read(terminal, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not chunk:
+            break
+        output += chunk
+    os.close(terminal)
+    return output
+
+
 @pytest.fixture
 def dssync():
     """Runs the tool from the root of the repository and returns the finished process, with text in stdout and stderr."""

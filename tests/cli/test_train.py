@@ -11,7 +11,7 @@ import termios
 import zipfile
 
 import pytest
-from conftest import ENVIRONMENT, ROOT, TOOL
+from conftest import ENVIRONMENT, ROOT, TOOL, shown_on
 from train_helper import SMALL, events, needs_torch, ranks_by_hand, train
 
 pytestmark = needs_torch
@@ -91,16 +91,7 @@ def test_a_terminal_sees_a_live_line_that_fits():
     process = subprocess.Popen([TOOL, "train", "--workers", "2", *SMALL, "--iterations", "20"], cwd=ROOT, env=ENVIRONMENT,
                                stdout=subprocess.DEVNULL, stderr=theirs)
     os.close(theirs)
-    output = b""
-    while True:
-        try:
-            chunk = os.read(ours, 65536)
-        except OSError:  # the other end is closed
-            break
-        if not chunk:
-            break
-        output += chunk
-    os.close(ours)
+    output = shown_on(ours)
     assert process.wait(timeout=60) == 0
     shown = [part.split("\r")[0].split("\n")[0] for part in output.decode().split("\r\x1b[K")[1:]]
     live = [part for part in shown if part.startswith("epoch ") and "iteration" in part and ":" not in part]

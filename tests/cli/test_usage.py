@@ -5,7 +5,7 @@ import pty
 import subprocess
 
 import pytest
-from conftest import ENVIRONMENT, ROOT, TOOL
+from conftest import ENVIRONMENT, ROOT, TOOL, shown_on
 
 TWO_RACKS = "examples/topologies/two-racks.yaml"
 SWITCHES = "switches:\n  - {name: core}\n"
@@ -163,15 +163,6 @@ def test_a_terminal_gets_color_unless_it_declines(environment, painted):
     process = subprocess.Popen([TOOL, "plan", "--topology", TWO_RACKS], cwd=ROOT,
                                env=ENVIRONMENT | environment, stdout=theirs, stderr=subprocess.DEVNULL)
     os.close(theirs)
-    output = b""
-    while True:
-        try:
-            chunk = os.read(ours, 65536)
-        except OSError:  # the other end is closed
-            break
-        if not chunk:
-            break
-        output += chunk
-    os.close(ours)
+    output = shown_on(ours)
     assert process.wait(timeout=60) == 0
     assert (b"\x1b[" in output) == painted

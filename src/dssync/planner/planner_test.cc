@@ -17,6 +17,9 @@ namespace {
 
 using testing::flat;
 using ::testing::HasSubstr;
+using testing::hosts_with_nics;
+using testing::make_host;
+using testing::make_switch;
 using testing::racks;
 using testing::random_tree;
 
@@ -49,20 +52,6 @@ void expect_dense(const Plan& plan, const Topology& topology, const std::string&
 
 double better_baseline(const Topology& topology, double bytes) {
   return std::min(ring_seconds(topology, bytes), hierarchical_seconds(topology, bytes));
-}
-
-Topology hosts_with_nics(const std::vector<double>& nics) {
-  std::vector<Topology::HostSpec> hosts;
-  for (std::size_t i = 0; i < nics.size(); ++i) {
-    Topology::HostSpec host;
-    host.name = "h" + std::to_string(i);
-    host.switch_name = "s";
-    host.nic = {nics[i]};
-    hosts.push_back(host);
-  }
-  Topology::SwitchSpec only;
-  only.name = "s";
-  return Topology::build({only}, hosts, "test");
 }
 
 // The fastest cycles of up to eight rounds of nobody, pairs in a rack, whole racks and all, for two racks of four,
@@ -149,18 +138,9 @@ TEST(PlannerTest, ChainsOfSwitchesStaySmall) {
   std::vector<Topology::SwitchSpec> switches;
   std::vector<Topology::HostSpec> hosts;
   for (int i = 0; i < 40; ++i) {
-    Topology::SwitchSpec link;
-    link.name = "s" + std::to_string(i);
-    link.parent = i == 0 ? "" : "s" + std::to_string(i - 1);
-    link.uplink = {1.0 + i % 7};
-    switches.push_back(link);
-    for (int h = 0; h < 2; ++h) {
-      Topology::HostSpec host;
-      host.name = link.name + "-" + std::to_string(h);
-      host.switch_name = link.name;
-      host.nic = {1};
-      hosts.push_back(host);
-    }
+    const std::string name = "s" + std::to_string(i);
+    switches.push_back(make_switch(name, i == 0 ? "" : "s" + std::to_string(i - 1), 1.0 + i % 7));
+    for (int h = 0; h < 2; ++h) hosts.push_back(make_host(name + "-" + std::to_string(h), name, 1));
   }
   const Topology topology = Topology::build(switches, hosts, "test");
   Group everyone;
@@ -198,22 +178,12 @@ TEST(PlannerTest, SingleWorkerHasNothingToDo) {
 
 // Waiting out a latency in every iteration is worse than averaging one round at a time.
 TEST(PlannerTest, TakesOneShardWhereLatencyRules) {
-  std::vector<Topology::SwitchSpec> switches(3);
-  switches[0].name = "wan";
+  std::vector<Topology::SwitchSpec> switches = {make_switch("wan", "", 0)};
   std::vector<Topology::HostSpec> hosts;
-  for (int site = 1; site <= 2; ++site) {
-    Topology::SwitchSpec& spec = switches[static_cast<std::size_t>(site)];
-    spec.name = "site" + std::to_string(site);
-    spec.parent = "wan";
-    spec.uplink = {1e9};
-    spec.latency = Seconds(0.1);
-    for (int i = 0; i < 4; ++i) {
-      Topology::HostSpec host;
-      host.name = spec.name + "-" + std::to_string(i);
-      host.switch_name = spec.name;
-      host.nic = {1e9};
-      hosts.push_back(host);
-    }
+  for (const char* site : {"site1", "site2"}) {
+    switches.push_back(make_switch(site, "wan", 1e9));
+    switches.back().latency = Seconds(0.1);
+    for (int i = 0; i < 4; ++i) hosts.push_back(make_host(std::string(site) + "-" + std::to_string(i), site, 1e9));
   }
   const Topology topology = Topology::build(switches, hosts, "test");
   const std::optional<Plan> plan = Planner(topology, 1e6).best(0.5);

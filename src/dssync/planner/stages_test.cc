@@ -213,17 +213,7 @@ TEST(StagesTest, WorkersOfAHostShareItsNic) {
 
 // The slow NIC owns nothing: it sends its vector once and receives the average once.
 TEST(StagesTest, SlowNicOwnsNoSlice) {
-  std::vector<Topology::HostSpec> hosts;
-  for (int i = 0; i < 8; ++i) {
-    Topology::HostSpec host;
-    host.name = "h" + std::to_string(i);
-    host.switch_name = "s";
-    host.nic = {i == 3 ? 1.0 : 10.0};
-    hosts.push_back(host);
-  }
-  Topology::SwitchSpec only;
-  only.name = "s";
-  const Topology topology = Topology::build({only}, hosts, "test");
+  const Topology topology = testing::hosts_with_nics({10, 10, 10, 1, 10, 10, 10, 10});
   const Lowering lowering = lower(everyone(topology), topology, 1);
   EXPECT_NEAR(bytes_on("h3 out", lowering, topology), 1, 1e-12);
   EXPECT_NEAR(bytes_on("h3 in", lowering, topology), 1, 1e-12);
@@ -243,24 +233,15 @@ TEST(StagesTest, LoweringPicksTheCheaperWay) {
 }
 
 TEST(StagesTest, LatencyOfTheRingAndOfTheExchange) {
-  Topology::SwitchSpec core;
-  core.name = "core";
-  std::vector<Topology::SwitchSpec> switches{core};
+  std::vector<Topology::SwitchSpec> switches = {testing::make_switch("core", "", 0)};
   std::vector<Topology::HostSpec> hosts;
   for (int r = 0; r < 2; ++r) {
-    Topology::SwitchSpec rack;
-    rack.name = "r" + std::to_string(r);
-    rack.parent = "core";
-    rack.uplink = {1};
-    rack.latency = Seconds(10);
-    switches.push_back(rack);
+    const std::string rack = "r" + std::to_string(r);
+    switches.push_back(testing::make_switch(rack, "core", 1));
+    switches.back().latency = Seconds(10);
     for (int i = 0; i < 2; ++i) {
-      Topology::HostSpec host;
-      host.name = "h" + std::to_string(2 * r + i);
-      host.switch_name = rack.name;
-      host.nic = {1};
-      host.latency = Seconds(1);
-      hosts.push_back(host);
+      hosts.push_back(testing::make_host("h" + std::to_string(2 * r + i), rack, 1));
+      hosts.back().latency = Seconds(1);
     }
   }
   const Topology topology = Topology::build(switches, hosts, "test");

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "dssync/runtime/store.h"
 #include "dssync/runtime/world.h"
 
 namespace dssync {
@@ -41,26 +42,19 @@ std::string difference(const std::vector<std::string>& mine, const std::vector<s
   return "";
 }
 
-std::vector<std::uint8_t> as_bytes(const std::string& text) { return {text.begin(), text.end()}; }
-
-std::string get_text(c10d::Store& store, const std::string& key) {
-  const std::vector<std::uint8_t> bytes = store.get(key);
-  return {bytes.begin(), bytes.end()};
-}
-
 }  // namespace
 
 void World::agree(const std::string& topic, const std::vector<std::string>& lines) {
   const std::string key = fmt::format("dssync/agree/{}", agreements_++);
   const std::string doing = fmt::format("comparing the {} with the other workers", topic);
-  store_->set(fmt::format("{}/{}", key, rank()), as_bytes("here"));
-  if (rank() == 0) store_->set(key + "/reference", as_bytes(joined(lines)));
+  put_text(*store_, fmt::format("{}/{}", key, rank()), "here");
+  if (rank() == 0) put_text(*store_, key + "/reference", joined(lines));
   await(key + "/reference", doing, key);
 
   const std::string mine = difference(lines, split(get_text(*store_, key + "/reference")), rank());
   if (!mine.empty()) {
     const std::int64_t number = store_->add(key + "/differences", 1);
-    if (number <= kMostDifferences) store_->set(fmt::format("{}/difference/{}", key, number), as_bytes(mine));
+    if (number <= kMostDifferences) put_text(*store_, fmt::format("{}/difference/{}", key, number), mine);
   }
   if (store_->add(key + "/count", 1) == size()) {
     std::string outcome;
@@ -69,7 +63,7 @@ void World::agree(const std::string& topic, const std::vector<std::string>& line
       outcome += (number == 1 ? "" : "; ") + get_text(*store_, fmt::format("{}/difference/{}", key, number));
     }
     if (count > kMostDifferences) outcome += fmt::format("; and {} more", count - kMostDifferences);
-    store_->set(key + "/outcome", as_bytes("=" + outcome));
+    put_text(*store_, key + "/outcome", "=" + outcome);
   }
   await(key + "/outcome", doing, key);
   const std::string outcome = get_text(*store_, key + "/outcome").substr(1);

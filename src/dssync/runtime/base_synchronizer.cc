@@ -12,9 +12,6 @@
 namespace dssync {
 namespace {
 
-// Operations between workers are worth their fixed costs from about this size.
-constexpr std::int64_t kPieceBytes = 256 << 10;
-
 void check_size(const World& world, const Topology& topology) {
   if (world.size() == topology.workers()) return;
   throw InputError(fmt::format("the topology has {} workers, but {} are running", topology.workers(), world.size()));
@@ -32,12 +29,6 @@ double squared_norm(const at::Tensor& tensor) { return tensor.to(at::kDouble).sq
 
 }  // namespace
 
-Group all_ranks(const Topology& topology) {
-  Group result;
-  for (Rank rank = 0; rank < topology.workers(); ++rank) result.push_back(rank);
-  return result;
-}
-
 BaseSynchronizer::BaseSynchronizer(World& world, const Replica& replica, const Topology& topology, Timeline* timeline,
                                    const std::vector<std::string>& promises)
     : world_(world), replica_(replica), topology_(topology), engine_(world, timeline), timeline_(timeline) {
@@ -54,28 +45,30 @@ BaseSynchronizer::BaseSynchronizer(World& world, const Replica& replica, const T
 void BaseSynchronizer::adopt_from_rank_0() {
   if (world_.size() == 1) return;
   const at::NoGradGuard no_grad;
-  const Group everybody = all_ranks(topology_);
-  const Channel channel = world_.channel(everybody, "broadcast");
   std::vector<at::Tensor> tensors;
   for (const Flat& flat : parameters_) tensors.push_back(flat.vector);
   for (const NamedTensor& buffer : replica_.buffers) tensors.push_back(buffer.tensor);
+  take_over_from_rank_0(tensors);
+}
+
+void BaseSynchronizer::take_over_from_rank_0(const std::vector<at::Tensor>& tensors) {
+  if (tensors.empty()) return;
+  const Channel channel = world_.channel(world_.everyone(), "broadcast");
   try {
-    for (at::Tensor& tensor : tensors) {
+    for (const at::Tensor& tensor : tensors) {
       std::vector<at::Tensor> sent = {tensor.contiguous()};
       channel->broadcast(sent)->wait();
       if (!tensor.is_contiguous()) tensor.copy_(sent.front());
     }
   } catch (const std::exception& error) {
-    throw world_.explain("taking over rank 0's model", everybody, error.what());
+    throw world_.explain("taking over rank 0's values", world_.everyone(), error.what());
   }
 }
 
 const Chain& BaseSynchronizer::everyone() {
   if (everyone_.empty()) {
     ChainBuilder builder(world_);
-    const Group everybody = all_ranks(topology_);
-    builder.add(lower(everybody, topology_, static_cast<double>(std::max<std::int64_t>(1, bytes_of(parameters_)))),
-                static_cast<int>(everybody.size()));
+    builder.add(lower(world_.everyone(), topology_, model_bytes()), world_.size());
     everyone_ = builder.build();
   }
   return everyone_.front();
@@ -127,8 +120,7 @@ void BaseSynchronizer::wait() {
 
 void BaseSynchronizer::record(const char* stage, Clock::time_point start) {
   if (timeline_ == nullptr) return;
-  timeline_->record(
-      {Span::Kind::kStage, stage, iteration_, start, Clock::now(), -1, all_ranks(topology_), bytes_sent_});
+  timeline_->record({Span::Kind::kStage, stage, iteration_, start, Clock::now(), -1, world_.everyone(), bytes_sent_});
 }
 
 double BaseSynchronizer::consolidate() {
@@ -145,7 +137,7 @@ double BaseSynchronizer::consolidate_parameters() {
   std::vector<at::Tensor> before;
   for (const Flat& flat : parameters_) {
     before.push_back(flat.vector.clone());
-    average(flat.vector, everyone(), kPieceBytes);
+    average(flat.vector, everyone());
   }
   wait();
   double distance = 0;
@@ -162,24 +154,15 @@ void BaseSynchronizer::average_buffers() {
   const std::vector<NamedTensor> floating = summable(replica_.buffers, true);
   for (const auto& [name, tensor] : floating) copies.push_back({name, tensor.clone()});
   const std::vector<Flat> flats = flatten(copies);
-  for (const Flat& flat : flats) average(flat.vector, everyone(), kPieceBytes);
+  for (const Flat& flat : flats) average(flat.vector, everyone());
   wait();
   for (std::size_t index = 0; index < floating.size(); ++index) {
     at::Tensor buffer = floating[index].tensor;
     buffer.copy_(copies[index].tensor);
   }
-  const std::vector<NamedTensor> others = summable(replica_.buffers, false);
-  if (others.empty()) return;
-  const Group everybody = all_ranks(topology_);
-  const Channel channel = world_.channel(everybody, "broadcast");
-  try {
-    for (const NamedTensor& named : others) {
-      std::vector<at::Tensor> sent = {named.tensor};
-      channel->broadcast(sent)->wait();
-    }
-  } catch (const std::exception& error) {
-    throw world_.explain("taking over rank 0's buffers", everybody, error.what());
-  }
+  std::vector<at::Tensor> others;
+  for (const NamedTensor& named : summable(replica_.buffers, false)) others.push_back(named.tensor);
+  take_over_from_rank_0(others);
 }
 
 }  // namespace dssync

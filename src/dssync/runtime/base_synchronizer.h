@@ -2,6 +2,7 @@
 // four moments. A method overrides what it does at each of them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -38,7 +39,13 @@ class BaseSynchronizer : public Synchronizer {
   virtual double consolidate_parameters();
 
   // Starts the average of `vector` in pieces small enough that the stages of one overlap those of the next.
-  void average(const at::Tensor& vector, const Chain& chain, std::int64_t piece_bytes);
+  void average(const at::Tensor& vector, const Chain& chain, std::int64_t piece_bytes = kPieceBytes);
+
+  // Operations between workers are worth their fixed costs from about this size.
+  static constexpr std::int64_t kPieceBytes = 256 << 10;
+
+  // Of all parameters, for plans and lowering.
+  double model_bytes() const { return static_cast<double>(std::max<std::int64_t>(1, bytes_of(parameters_))); }
 
   // Waits for all averages that were started.
   void wait();
@@ -62,14 +69,12 @@ class BaseSynchronizer : public Synchronizer {
   void timed(Moment moment);
   void adopt_from_rank_0();
   void average_buffers();
+  void take_over_from_rank_0(const std::vector<at::Tensor>& tensors);
 
   Timeline* timeline_;
   std::vector<Chain> everyone_;  // none or one
   std::int64_t iteration_ = 0;
   std::int64_t bytes_sent_ = 0;  // in this iteration, outside of the engine
 };
-
-// All ranks in topology order.
-Group all_ranks(const Topology& topology);
 
 }  // namespace dssync

@@ -31,15 +31,14 @@ Lowering lower_to_servers(const Group& group) {
   return lowering;
 }
 
-Lowering lowering_for(Method method, const Topology& topology) {
-  const Group everybody = all_ranks(topology);
+Lowering lowering_for(Method method, const Group& everyone, const Topology& topology) {
   switch (method) {
     case Method::kBspRing:
-      return lower_to_ring(everybody, topology);
+      return lower_to_ring(everyone, topology);
     case Method::kBspHierarchical:
-      return lower_hierarchically(everybody, topology);
+      return lower_hierarchically(everyone, topology);
     default:
-      return lower_to_servers(everybody);
+      return lower_to_servers(everyone);
   }
 }
 
@@ -61,7 +60,7 @@ class Bsp final : public BaseSynchronizer {
         bucket_bytes_(options.bucket_bytes),
         gradients_(flat_like(parameters_)) {
     ChainBuilder builder(world);
-    builder.add(lowering_for(options.method, topology_), world.size());
+    builder.add(lowering_for(options.method, world.everyone(), topology_), world.size());
     chain_ = std::move(builder.build().front());
     make_buckets();
     adopt_gradients();

@@ -2,6 +2,8 @@
 // group is a ProcessGroup, since 2.0 it is a Backend.
 #pragma once
 
+#include <string>
+
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
@@ -27,6 +29,9 @@ class GlooChannel : public c10d::ProcessGroupGloo {
   // What waits in the group fails at once, here and at the other members. Thread-safe.
   void cut();
 };
+
+// What c10d and ATen say in an error, without the place in their source and the stack of calls.
+std::string plain_message(const std::string& what);
 
 // Whether the engine of a CPU group can sum tensors of this type.
 bool can_sum(at::ScalarType type);

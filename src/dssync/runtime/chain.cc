@@ -7,20 +7,6 @@
 namespace dssync {
 namespace {
 
-// Reduce-scatters and all-gathers of the same members run in groups of their own: within a group, operations are
-// matched by their order, and the second part of one average must not hold up the first part of the next.
-const char* use_of(Stage::Kind kind) {
-  switch (kind) {
-    case Stage::Kind::kReduceScatter:
-      return "reduce-scatter";
-    case Stage::Kind::kAllReduce:
-      return "all-reduce";
-    case Stage::Kind::kAllGather:
-      return "all-gather";
-  }
-  return "";
-}
-
 std::vector<Step> steps_of(const std::vector<Stage>& phase, Rank rank) {
   std::vector<Step> steps;
   for (const Stage& stage : phase) {
@@ -39,6 +25,18 @@ bool reduces(const std::vector<Stage>& phase) {
 
 }  // namespace
 
+const char* name_of(Stage::Kind kind) {
+  switch (kind) {
+    case Stage::Kind::kReduceScatter:
+      return "reduce-scatter";
+    case Stage::Kind::kAllReduce:
+      return "all-reduce";
+    case Stage::Kind::kAllGather:
+      return "all-gather";
+  }
+  return "";
+}
+
 std::size_t ChainBuilder::add(const Lowering& lowering, int group_size, int round) {
   Chain chain;
   chain.group_size = group_size;
@@ -52,10 +50,12 @@ std::size_t ChainBuilder::add(const Lowering& lowering, int group_size, int roun
 }
 
 std::vector<Chain> ChainBuilder::build() {
+  // Reduce-scatters and all-gathers of the same members run in groups of their own: within a group, operations are
+  // matched by their order, and the second part of one average must not hold up the first part of the next.
   std::map<std::pair<std::string, std::vector<Rank>>, std::vector<Step*>> wanted;
   for (Chain& chain : chains_) {
     for (std::vector<Step>& phase : chain.phases) {
-      for (Step& step : phase) wanted[{use_of(step.kind), step.members}].push_back(&step);
+      for (Step& step : phase) wanted[{name_of(step.kind), step.members}].push_back(&step);
     }
   }
   for (const auto& [key, steps] : wanted) {

@@ -12,6 +12,9 @@
 
 namespace dssync {
 
+// "reduce-scatter", "all-reduce", "all-gather".
+const char* name_of(Stage::Kind kind);
+
 // One stage, seen from one of its members.
 struct Step {
   Stage::Kind kind = Stage::Kind::kAllReduce;

@@ -20,8 +20,6 @@
 namespace dssync {
 namespace {
 
-constexpr std::int64_t kPieceBytes = 256 << 10;
-
 Plan plan_for(const Topology& topology, double bytes, const SyncOptions& options) {
   Planner planner(topology, bytes, options.group_limit);
   if (options.published) return planner.published();
@@ -32,12 +30,12 @@ Plan plan_for(const Topology& topology, double bytes, const SyncOptions& options
 }
 
 // Local SGD is the schedule in which nobody averages but in every period-th round, where all do.
-Plan plan_of_local_sgd(const Topology& topology, double bytes, int period) {
+Plan plan_of_local_sgd(const Group& everyone, const Topology& topology, double bytes, int period) {
   Plan plan;
   Round alone{"nobody", {}};
-  for (const Rank rank : all_ranks(topology)) alone.groups.push_back({rank});
+  for (const Rank rank : everyone) alone.groups.push_back({rank});
   plan.rounds.assign(static_cast<std::size_t>(period - 1), alone);
-  plan.rounds.push_back({"all", {all_ranks(topology)}});
+  plan.rounds.push_back({"all", {everyone}});
   plan.mixing = measure_mixing(plan.rounds, topology.workers());
   plan.cost = cost_of(plan.rounds, plan.shards, topology, bytes);
   return plan;
@@ -110,10 +108,11 @@ class DsSync final : public BaseSynchronizer {
 
  private:
   Plan decide(const SyncOptions& options) const {
-    const auto bytes = static_cast<double>(std::max<std::int64_t>(1, bytes_of(parameters_)));
     if (options.plan) return *options.plan;
-    if (options.method == Method::kLocalSgd) return plan_of_local_sgd(topology_, bytes, options.period);
-    return plan_for(topology_, bytes, options);
+    if (options.method == Method::kLocalSgd) {
+      return plan_of_local_sgd(world_.everyone(), topology_, model_bytes(), options.period);
+    }
+    return plan_for(topology_, model_bytes(), options);
   }
 
   // Overlapped averages miss the latest step.
@@ -124,7 +123,7 @@ class DsSync final : public BaseSynchronizer {
 
   void make_chains() {
     check_schedule(plan_.rounds, world_.size());
-    const auto bytes = static_cast<double>(std::max<std::int64_t>(1, bytes_of(parameters_)));
+    const double bytes = model_bytes();
     ChainBuilder builder(world_);
     chains_.resize(plan_.rounds.size());
     urgency_.resize(plan_.rounds.size());
@@ -216,11 +215,11 @@ class DsSync final : public BaseSynchronizer {
   // Many small slices travel as one, through a copy; large ones in place.
   void start(Job& job) {
     if (job.slices.size() == 1 || !job.small()) {
-      for (const at::Tensor& slice : job.slices) average(slice, *job.chain, kPieceBytes);
+      for (const at::Tensor& slice : job.slices) average(slice, *job.chain);
       return;
     }
     const at::Tensor together = at::cat(job.slices);
-    average(together, *job.chain, kPieceBytes);
+    average(together, *job.chain);
     staged_.push_back({together, std::move(job.slices)});
   }
 

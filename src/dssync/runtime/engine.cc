@@ -21,18 +21,6 @@ namespace {
 
 using std::int64_t;
 
-const char* name_of(Stage::Kind kind) {
-  switch (kind) {
-    case Stage::Kind::kReduceScatter:
-      return "reduce-scatter";
-    case Stage::Kind::kAllReduce:
-      return "all-reduce";
-    case Stage::Kind::kAllGather:
-      return "all-gather";
-  }
-  return "";
-}
-
 // One step of one average, with its slices in elements.
 struct Operation {
   const Step* step = nullptr;
@@ -150,7 +138,7 @@ class Engine::Conductor {
     {
       const std::lock_guard lock(mutex_);
       if (failure_) std::rethrow_exception(failure_);
-      incoming_.push_back({std::move(vector), &chain, iteration, 0, {}, 0});
+      incoming_.push_back({std::move(vector), &chain, iteration, {}, 0, 0});
       ++unfinished_;
     }
     changed_.notify_all();
@@ -172,9 +160,9 @@ class Engine::Conductor {
     at::Tensor vector;
     const Chain* chain = nullptr;
     int64_t iteration = 0;
-    std::size_t phase = 0;             // that is under way
-    std::deque<Operation> operations;  // of all phases, in order
-    std::size_t pending = 0;           // operations of this phase that are not done
+    std::vector<std::vector<Operation>> phases;  // without operations that have nothing to move
+    std::size_t phase = 0;                       // that is under way
+    std::size_t pending = 0;                     // operations of this phase that are not done
   };
   struct Place {
     Average* average;
@@ -213,17 +201,19 @@ class Engine::Conductor {
   // Gives every operation its place in the order of its process group.
   void admit(Average&& arrived) {
     Average& average = under_way_.emplace_back(std::move(arrived));
-    const Chain& chain = *average.chain;
-    for (std::size_t phase = 0; phase < chain.phases.size(); ++phase) {
-      for (const Step& step : chain.phases[phase]) {
+    for (const std::vector<Step>& steps : average.chain->phases) {
+      std::vector<Operation>& operations = average.phases.emplace_back();
+      for (const Step& step : steps) {
         Operation operation = make_operation(step, average.vector);
-        if (operation.empty()) continue;
-        average.operations.push_back(std::move(operation));
-        Place place{&average, &average.operations.back(), phase};
-        queues_[step.channel.get()].push_back(place);
-        if (phase == 0) ++average.pending;
+        if (!operation.empty()) operations.push_back(std::move(operation));
       }
     }
+    for (std::size_t phase = 0; phase < average.phases.size(); ++phase) {
+      for (Operation& operation : average.phases[phase]) {
+        queues_[operation.step->channel.get()].push_back({&average, &operation, phase});
+      }
+    }
+    average.pending = average.phases.front().size();
     advance(average);
   }
 
@@ -232,17 +222,14 @@ class Engine::Conductor {
     while (average.pending == 0) {
       ++average.phase;
       if (average.phase == average.chain->reduced_after) divide(average);
-      if (average.phase >= average.chain->phases.size()) return retire(average);
-      for (const Step& step : average.chain->phases[average.phase]) {
-        if (!make_operation(step, average.vector).empty()) ++average.pending;
-      }
+      if (average.phase == average.phases.size()) return retire(average);
+      average.pending = average.phases[average.phase].size();
     }
   }
 
   void divide(Average& average) {
-    for (const Step& step : average.chain->phases[average.phase - 1]) {
-      const Operation operation = make_operation(step, average.vector);
-      if (!operation.empty()) held_by(operation).div_(average.chain->group_size);
+    for (const Operation& operation : average.phases[average.phase - 1]) {
+      held_by(operation).div_(average.chain->group_size);
     }
   }
 
@@ -318,14 +305,19 @@ class Engine::Conductor {
     finished_.notify_all();
     world_.abandon_channels();
     for (Average& average : under_way_) {
-      for (Operation& operation : average.operations) {
-        if (!operation.work) continue;
-        try {
-          operation.work->wait();
-        } catch (const std::exception&) {
-          // One failure has been kept; the others follow from it.
-        }
+      for (std::vector<Operation>& phase : average.phases) {
+        for (Operation& operation : phase) outlast(operation);
       }
+    }
+  }
+
+  // One failure has been kept; the others follow from it.
+  static void outlast(Operation& operation) {
+    if (!operation.work) return;
+    try {
+      operation.work->wait();
+    } catch (const std::exception&) {
+      return;
     }
   }
 

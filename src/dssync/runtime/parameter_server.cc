@@ -253,7 +253,7 @@ class ParameterServer final : public BaseSynchronizer {
                           fmt::format("staleness {}", options.method == Method::kSsp ? options.staleness : -1)}),
         base_(flat_like(parameters_)) {
     const int64_t bound = options.method == Method::kSsp ? options.staleness : std::numeric_limits<int64_t>::max();
-    if (world_.size() > 1) channel_ = world_.channel(all_ranks(topology_), "parameter-server");
+    if (world_.size() > 1) channel_ = world_.channel(world_.everyone(), "parameter-server");
     for (int server = 0; server < world_.size(); ++server) {
       requests_.push_back(make_message(payload_bytes(parameters_, server, world_.size())));
       replies_.push_back(at::empty_like(requests_.back()));
@@ -309,7 +309,7 @@ class ParameterServer final : public BaseSynchronizer {
       throw;
     } catch (const std::exception& error) {
       broken_ = true;
-      throw world_.explain(doing, all_ranks(topology_), error.what());
+      throw world_.explain(doing, world_.everyone(), error.what());
     }
   }
 

@@ -15,9 +15,8 @@
 #include <fmt/ranges.h>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
-#include "dssync/base/text.h"
+#include "dssync/runtime/store.h"
 
 namespace dssync {
 namespace {
@@ -27,27 +26,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kPulseEvery{500};
 constexpr milliseconds kSilenceOfTheDead{2500};  // a worker without a new pulse for so long is taken for dead
 
-std::vector<std::uint8_t> as_bytes(const std::string& text) { return {text.begin(), text.end()}; }
-std::string as_text(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
-
-std::string get_text(c10d::Store& store, const std::string& key) { return as_text(store.get(key)); }
-void set_text(c10d::Store& store, const std::string& key, const std::string& value) { store.set(key, as_bytes(value)); }
-
 std::string ranks_text(const std::vector<Rank>& ranks) {
   return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
-}
-
-std::vector<Rank> all_ranks(int size) {
-  std::vector<Rank> result;
-  for (Rank rank = 0; rank < size; ++rank) result.push_back(rank);
-  return result;
-}
-
-// c10d's messages carry a C++ stack trace and the place in its source; the first line says what happened.
-std::string first_line(const std::string& text) {
-  std::string line = text.substr(0, text.find('\n'));
-  if (line.starts_with("[") && line.find("] ") != std::string::npos) line = line.substr(line.find("] ") + 2);
-  return line;
 }
 
 struct Loss {
@@ -159,22 +139,11 @@ ChannelFactory gloo_channels(const Store& store, const WorldOptions& options) {
   };
 }
 
-Store connect_store(const Place& place, milliseconds timeout, bool serve) {
-  c10d::TCPStoreOptions options;
-  options.port = place.store_port;
-  options.isServer = serve;
-  options.waitWorkers = false;
-  options.timeout = timeout;
+Store reach_store_of(const Place& place, milliseconds timeout) {
   try {
-    return c10::make_intrusive<c10d::TCPStore>(place.store_host, options);
-  } catch (const std::exception& error) {
-    const std::string where = fmt::format("{}:{}", place.store_host, place.store_port);
-    if (serve) {
-      throw Error(
-          fmt::format("rank {}: cannot serve the store on {}: {}", place.rank, where, first_line(error.what())));
-    }
-    throw PeerError(fmt::format("rank {}: cannot reach the store at {} within {} s: {}", place.rank, where,
-                                static_cast<double>(timeout.count()) / 1000, first_line(error.what())));
+    return reach_store(place.store_host, place.store_port, timeout);
+  } catch (const Error& error) {
+    throw PeerError(fmt::format("rank {}: {}", place.rank, error.what()));
   }
 }
 
@@ -201,7 +170,7 @@ class World::Pulse {
       std::unique_lock lock(mutex_);
       for (std::int64_t beats = 0; !stopped_; ++beats) {
         lock.unlock();
-        set_text(store, pulse_key(rank), fmt::format("{} {}", beats, progress.load()));
+        put_text(store, pulse_key(rank), fmt::format("{} {}", beats, progress.load()));
         lock.lock();
         wake_.wait_for(lock, kPulseEvery, [this] { return stopped_; });
       }
@@ -219,7 +188,7 @@ class World::Pulse {
 void publish_loss(const Store& store, Rank rank, const std::string& description) {
   // The count rises last, so that whoever sees it finds the text.
   const std::int64_t number = store->add("dssync/losses/next", 1);
-  set_text(*store, loss_key(number), fmt::format("{} {}", rank, description));
+  put_text(*store, loss_key(number), fmt::format("{} {}", rank, description));
   store->add(kLossCount, 1);
 }
 
@@ -245,8 +214,8 @@ std::unique_ptr<World> World::from_environment(milliseconds timeout) {
 
 std::unique_ptr<World> World::at(const Place& place, milliseconds timeout) {
   const bool serve = place.rank == 0 && !place.store_is_hosted;
-  Store store = connect_store(place, timeout, serve);
-  Store news = connect_store(place, timeout, false);
+  Store store = serve ? serve_store(place.store_port, timeout).store : reach_store_of(place, timeout);
+  Store news = reach_store_of(place, timeout);
   if (!place.store_prefix.empty()) {
     store = c10::make_intrusive<c10d::PrefixStore>(place.store_prefix, store);
     news = c10::make_intrusive<c10d::PrefixStore>(place.store_prefix, news);
@@ -257,6 +226,12 @@ std::unique_ptr<World> World::at(const Place& place, milliseconds timeout) {
                        .address = address_towards(place.store_host, place.store_port),
                        .make_channel = nullptr};
   return std::make_unique<World>(std::move(store), std::move(options), std::move(news));
+}
+
+std::vector<Rank> World::everyone() const {
+  std::vector<Rank> ranks(static_cast<std::size_t>(size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
 }
 
 // Waits for `key`. Where it doesn't come, a published loss is the cause, or the ranks that have not set
@@ -270,8 +245,8 @@ void World::await(const std::string& key, const std::string& doing, const std::s
       if (!losses.empty()) throw PeerError(fmt::format("{}: {}", start, losses));
       if (std::chrono::steady_clock::now() >= deadline) {
         std::vector<Rank> missing;
-        for (const Rank rank : all_ranks(size())) {
-          if (!store_->check({fmt::format("{}/{}", arrivals, rank)})) missing.push_back(rank);
+        for (const Rank other : everyone()) {
+          if (!store_->check({fmt::format("{}/{}", arrivals, other)})) missing.push_back(other);
         }
         throw PeerError(fmt::format("{}: {} did not come within {} s", start, ranks_text(missing),
                                     static_cast<double>(options_.timeout.count()) / 1000));
@@ -281,7 +256,7 @@ void World::await(const std::string& key, const std::string& doing, const std::s
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    throw PeerError(fmt::format("{}: lost the store ({})", start, first_line(error.what())));
+    throw PeerError(fmt::format("{}: lost the store ({})", start, plain_message(error.what())));
   }
 }
 
@@ -290,15 +265,15 @@ void World::join() {
   if (store_->add(place + "/times", 1) > 1) {
     throw InputError(fmt::format("rank {} has joined already: two workers were started with the same rank", rank()));
   }
-  set_text(*store_, place, "here");
-  if (store_->add("dssync/join/count", 1) == size()) set_text(*store_, "dssync/join/all", "here");
+  put_text(*store_, place, "here");
+  if (store_->add("dssync/join/count", 1) == size()) put_text(*store_, "dssync/join/all", "here");
   await("dssync/join/all", fmt::format("waiting for all {} workers", size()), "dssync/join");
 }
 
 void World::barrier(const std::string& name) {
   const std::string key = fmt::format("dssync/barrier/{}", name);
-  set_text(*store_, fmt::format("{}/{}", key, rank()), "here");
-  if (store_->add(key + "/count", 1) == size()) set_text(*store_, key + "/all", "here");
+  put_text(*store_, fmt::format("{}/{}", key, rank()), "here");
+  if (store_->add(key + "/count", 1) == size()) put_text(*store_, key + "/all", "here");
   await(key + "/all", fmt::format("waiting at '{}'", name), key);
 }
 
@@ -343,7 +318,7 @@ void World::report_failure(const std::string& cause) noexcept {
 
 PeerError World::explain(const std::string& doing, const std::vector<Rank>& members, const std::string& what) {
   const std::string start = fmt::format("rank {}: {}", rank(), doing);
-  const std::string symptom = first_line(what);
+  const std::string symptom = plain_message(what);
   try {
     const std::map<Rank, Sign> before = signs_of_life(*news_, members);
     const auto deadline = std::chrono::steady_clock::now() + kSilenceOfTheDead;
@@ -364,7 +339,7 @@ PeerError World::explain(const std::string& doing, const std::vector<Rank>& memb
     return PeerError(fmt::format("{}: {}{}{}", start, behind, behind.empty() ? "" : ": ", symptom));
   } catch (const std::exception& error) {
     return PeerError(fmt::format("{}: {}; the store is gone, too: the launcher or rank 0 has ended ({})", start,
-                                 symptom, first_line(error.what())));
+                                 symptom, plain_message(error.what())));
   }
 }
 

@@ -16,17 +16,8 @@ namespace {
 
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
+using testing::message_of;
 using testing::run_ranks;
-
-template <typename Exception, typename Action>
-std::string message_of(Action action) {
-  try {
-    action();
-  } catch (const Exception& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
 
 TEST(WorldTest, AMissingWorkerIsNamedOnEveryOther) {
   const Store store = c10::make_intrusive<c10d::HashStore>();

@@ -27,17 +27,7 @@ TEST(RegionsTest, APlaceWithOnePartIsNoRegion) {
 }
 
 TEST(RegionsTest, SlowNicStandsBesideTheFastPart) {
-  std::vector<Topology::HostSpec> hosts;
-  for (int i = 0; i < 4; ++i) {
-    Topology::HostSpec host;
-    host.name = "h" + std::to_string(i);
-    host.switch_name = "s";
-    host.nic = {i == 2 ? 1.0 : 10.0};
-    hosts.push_back(host);
-  }
-  Topology::SwitchSpec only;
-  only.name = "s";
-  const std::vector<Region> regions = find_regions(Topology::build({only}, hosts, "test"));
+  const std::vector<Region> regions = find_regions(testing::hosts_with_nics({10, 10, 1, 10}));
   ASSERT_EQ(regions.size(), 2U);
   EXPECT_EQ(regions[0].loose, (std::vector<int>{2}));
   EXPECT_EQ(regions[1].members, (std::vector<int>{0, 1, 3}));

@@ -6,10 +6,6 @@
 #include <utility>
 
 namespace dssync::testing {
-namespace {
-
-using Switches = std::vector<Topology::SwitchSpec>;
-using Hosts = std::vector<Topology::HostSpec>;
 
 Topology::SwitchSpec make_switch(std::string name, std::string parent, double uplink) {
   Topology::SwitchSpec spec;
@@ -27,6 +23,11 @@ Topology::HostSpec make_host(std::string name, std::string at, double nic, int w
   spec.workers = workers;
   return spec;
 }
+
+namespace {
+
+using Switches = std::vector<Topology::SwitchSpec>;
+using Hosts = std::vector<Topology::HostSpec>;
 
 // Grows a random tree. std::mt19937 gives the same numbers everywhere; the standard distributions do not.
 class Gardener {
@@ -82,6 +83,12 @@ Topology flat(int hosts, double nic) {
     specs.push_back(make_host("h" + std::to_string(i), "switch", nic, 1));
   }
   return Topology::build({make_switch("switch", "", 0)}, specs, "flat");
+}
+
+Topology hosts_with_nics(const std::vector<double>& nics) {
+  Hosts hosts;
+  for (std::size_t i = 0; i < nics.size(); ++i) hosts.push_back(make_host("h" + std::to_string(i), "s", nics[i]));
+  return Topology::build({make_switch("s", "", 0)}, hosts, "test");
 }
 
 Topology racks(int racks, int hosts, double nic, double uplink, int workers_per_host) {

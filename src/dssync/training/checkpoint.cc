@@ -14,7 +14,7 @@
 #include <torch/serialize/archive.h>
 
 #include "dssync/base/error.h"
-#include "dssync/training/cause.h"
+#include "dssync/runtime/c10d.h"
 #include "dssync/training/durable_file.h"
 
 namespace dssync {
@@ -170,7 +170,7 @@ Checkpoint read_checkpoint(const fs::path& file, const std::string& name, int ra
     }
     return checkpoint;
   } catch (const std::exception& error) {
-    throw Error(fmt::format("{}: the checkpoint of rank {} {}", file.string(), rank, cause_of(error)));
+    throw Error(fmt::format("{}: the checkpoint of rank {} {}", file.string(), rank, plain_message(error.what())));
   }
 }
 

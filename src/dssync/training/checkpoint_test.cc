@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "dssync/base/error.h"
+#include "dssync/runtime/testing.h"
 #include "dssync/training/checkpoint_folder.h"
 #include "dssync/training/temporary_folder.h"
 

@@ -14,6 +14,7 @@
 #include <torch/optim/sgd.h>
 
 #include "dssync/base/error.h"
+#include "dssync/runtime/testing.h"
 #include "dssync/training/idx_file.h"
 #include "dssync/training/models.h"
 #include "dssync/training/optimizers.h"

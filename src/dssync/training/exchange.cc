@@ -1,24 +1,11 @@
 // Every call has a name of its own in the store, so that a fast worker never reads what is left from an earlier one.
 #include "dssync/training/exchange.h"
 
-#include <numeric>
-
 #include <fmt/format.h>
 
+#include "dssync/runtime/store.h"
+
 namespace dssync {
-namespace {
-
-void put(const Store& store, const std::string& key, const std::string& text) {
-  store->set(key, std::vector<std::uint8_t>(text.begin(), text.end()));
-}
-
-std::string get(const Store& store, const std::string& key) {
-  const std::vector<std::uint8_t> bytes = store->get(key);
-  return {bytes.begin(), bytes.end()};
-}
-
-}  // namespace
-
 template <typename Work>
 auto Exchange::explained(const std::string& what, Work work) {
   try {
@@ -26,9 +13,7 @@ auto Exchange::explained(const std::string& what, Work work) {
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    std::vector<Rank> everyone(static_cast<std::size_t>(world_.size()));
-    std::iota(everyone.begin(), everyone.end(), 0);
-    throw world_.explain(what, everyone, error.what());
+    throw world_.explain(what, world_.everyone(), error.what());
   }
 }
 
@@ -46,11 +31,11 @@ std::vector<std::string> Exchange::gather(const std::string& what, const std::st
   const auto key_of = [&name](int rank) { return fmt::format("training/{}/{}", name, rank); };
   return explained(what, [&] {
     const Store& store = world_.store();
-    put(store, key_of(world_.rank()), mine);
+    put_text(*store, key_of(world_.rank()), mine);
     world_.barrier(name);
     std::vector<std::string> all;
     for (int rank = 0; world_.rank() == 0 && rank < world_.size(); ++rank) {
-      all.push_back(get(store, key_of(rank)));
+      all.push_back(get_text(*store, key_of(rank)));
       store->deleteKey(key_of(rank));  // it may be large
     }
     return all;
@@ -62,10 +47,10 @@ std::string Exchange::broadcast(const std::string& what, const std::string& valu
   const std::string key = "training/" + name;
   return explained(what, [&] {
     if (world_.rank() == 0) {
-      put(world_.store(), key, value);
+      put_text(*world_.store(), key, value);
       return value;
     }
-    return get(world_.store(), key);
+    return get_text(*world_.store(), key);
   });
 }
 

@@ -9,6 +9,7 @@
 #include <torch/utils.h>
 
 #include "dssync/base/error.h"
+#include "dssync/runtime/testing.h"
 #include "dssync/training/temporary_folder.h"
 
 namespace dssync {

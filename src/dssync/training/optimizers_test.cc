@@ -11,6 +11,7 @@
 #include <torch/nn/functional/loss.h>
 
 #include "dssync/base/error.h"
+#include "dssync/runtime/testing.h"
 #include "dssync/training/models.h"
 #include "dssync/training/temporary_folder.h"
 

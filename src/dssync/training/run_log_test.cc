@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dssync/base/error.h"
+#include "dssync/runtime/testing.h"
 #include "dssync/training/temporary_folder.h"
 
 namespace dssync {

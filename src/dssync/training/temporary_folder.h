@@ -1,4 +1,4 @@
-// For tests: a folder that is removed with all that is in it, and what an exception said.
+// For tests: a folder that is removed with all that is in it, and files in it.
 #pragma once
 
 #include <cstdlib>
@@ -7,7 +7,6 @@
 #include <iterator>
 #include <stdexcept>
 #include <string>
-#include <typeinfo>
 
 namespace dssync::testing {
 
@@ -39,17 +38,6 @@ inline std::string content_of(const std::filesystem::path& file) {
 
 inline void write_file(const std::filesystem::path& file, const std::string& bytes) {
   std::ofstream(file, std::ios::binary) << bytes;
-}
-
-// What `Expected`, and nothing derived from or above it, said.
-template <typename Expected, typename Work>
-std::string message_of(Work work) {
-  try {
-    work();
-  } catch (const std::exception& error) {
-    return typeid(error) == typeid(Expected) ? error.what() : std::string("another exception: ") + error.what();
-  }
-  return "no exception";
 }
 
 }  // namespace dssync::testing

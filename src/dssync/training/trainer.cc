@@ -12,7 +12,6 @@
 
 #include "dssync/base/error.h"
 #include "dssync/base/version.h"
-#include "dssync/training/cause.h"
 #include "dssync/training/checkpoint_folder.h"
 #include "dssync/training/evaluation.h"
 #include "dssync/training/exchange.h"
@@ -409,7 +408,7 @@ TrainResult train(World& world, const Topology& topology, const TrainOptions& op
     training.give_up(error.what(), true);
     throw;
   } catch (const std::exception& error) {
-    const std::string cause = cause_of(error);
+    const std::string cause = plain_message(error.what());
     training.give_up(cause, true);
     throw Error(cause);
   }
