@@ -98,18 +98,6 @@ void BaseSynchronizer::after_step() {
   world_.set_progress(++iteration_);
 }
 
-void BaseSynchronizer::average(const at::Tensor& vector, const Chain& chain, std::int64_t piece_bytes) {
-  // A chain of one stage gains nothing from pieces: c10d cuts it up itself.
-  const std::int64_t size = vector.numel();
-  const std::int64_t piece =
-      chain.phases.size() < 2
-          ? size
-          : std::max<std::int64_t>(1, piece_bytes / static_cast<std::int64_t>(vector.element_size()));
-  for (std::int64_t start = 0; start < size; start += piece) {
-    engine_.average(vector.narrow(0, start, std::min(piece, size - start)), chain, iteration_);
-  }
-}
-
 void BaseSynchronizer::wait() {
   const Clock::time_point start = Clock::now();
   engine_.wait();
@@ -137,7 +125,7 @@ double BaseSynchronizer::consolidate_parameters() {
   std::vector<at::Tensor> before;
   for (const Flat& flat : parameters_) {
     before.push_back(flat.vector.clone());
-    average(flat.vector, everyone());
+    engine_.average(flat.vector, everyone(), iteration_);
   }
   wait();
   double distance = 0;
@@ -154,7 +142,7 @@ void BaseSynchronizer::average_buffers() {
   const std::vector<NamedTensor> floating = summable(replica_.buffers, true);
   for (const auto& [name, tensor] : floating) copies.push_back({name, tensor.clone()});
   const std::vector<Flat> flats = flatten(copies);
-  for (const Flat& flat : flats) average(flat.vector, everyone());
+  for (const Flat& flat : flats) engine_.average(flat.vector, everyone(), iteration_);
   wait();
   for (std::size_t index = 0; index < floating.size(); ++index) {
     at::Tensor buffer = floating[index].tensor;

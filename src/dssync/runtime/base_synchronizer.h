@@ -38,12 +38,6 @@ class BaseSynchronizer : public Synchronizer {
   // Makes all parameters the same; returns this worker's squared distance from where it was.
   virtual double consolidate_parameters();
 
-  // Starts the average of `vector` in pieces small enough that the stages of one overlap those of the next.
-  void average(const at::Tensor& vector, const Chain& chain, std::int64_t piece_bytes = kPieceBytes);
-
-  // Operations between workers are worth their fixed costs from about this size.
-  static constexpr std::int64_t kPieceBytes = 256 << 10;
-
   // Of all parameters, for plans and lowering.
   double model_bytes() const { return static_cast<double>(std::max<std::int64_t>(1, bytes_of(parameters_))); }
 

@@ -163,7 +163,8 @@ class Bsp final : public BaseSynchronizer {
     --buckets_[bucket_of_[index]].missing;
     while (next_bucket_ < buckets_.size() && buckets_[next_bucket_].missing == 0) {
       const Bucket& bucket = buckets_[next_bucket_++];
-      average(gradients_[bucket.flat].vector.narrow(0, bucket.begin, bucket.end - bucket.begin), chain_, bucket_bytes_);
+      engine_.average(gradients_[bucket.flat].vector.narrow(0, bucket.begin, bucket.end - bucket.begin), chain_,
+                      iteration(), bucket_bytes_);
     }
   }
 

@@ -183,7 +183,7 @@ class DsSync final : public BaseSynchronizer {
     bool small() const {
       std::int64_t bytes = 0;
       for (const at::Tensor& slice : slices) bytes += static_cast<std::int64_t>(slice.nbytes());
-      return bytes < kPieceBytes * static_cast<std::int64_t>(slices.size());
+      return bytes < Engine::kPieceBytes * static_cast<std::int64_t>(slices.size());
     }
   };
 
@@ -215,11 +215,11 @@ class DsSync final : public BaseSynchronizer {
   // Many small slices travel as one, through a copy; large ones in place.
   void start(Job& job) {
     if (job.slices.size() == 1 || !job.small()) {
-      for (const at::Tensor& slice : job.slices) average(slice, *job.chain);
+      for (const at::Tensor& slice : job.slices) engine_.average(slice, *job.chain, iteration());
       return;
     }
     const at::Tensor together = at::cat(job.slices);
-    average(together, *job.chain);
+    engine_.average(together, *job.chain, iteration());
     staged_.push_back({together, std::move(job.slices)});
   }
 

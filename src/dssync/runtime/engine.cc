@@ -119,34 +119,55 @@ at::Tensor held_by(const Operation& operation) {
   return operation.step->kind == Stage::Kind::kAllReduce ? operation.range() : operation.own_slice();
 }
 
+// A ring of several passes on many short messages as it is, and pieces would make them shorter. A pair exchanges two
+// long ones: with two pieces, one is summed up and divided while the other is under way.
+int64_t elements_of_a_piece(const at::Tensor& vector, const Chain& chain, int64_t piece_bytes) {
+  const auto element = static_cast<int64_t>(vector.element_size());
+  if (chain.phases.size() > 1) return std::max<int64_t>(1, piece_bytes / element);
+  const bool is_worth_two = chain.group_size == 2 && vector.numel() * element >= 8 * Engine::kPieceBytes;
+  return is_worth_two ? (vector.numel() + 1) / 2 : std::max<int64_t>(1, vector.numel());
+}
+
 }  // namespace
 
+// The averages under way belong to whoever drives them: a thread that has found work to do and nobody else at it. The
+// owner drives when it starts averages and while it waits, so that these cost no hand-over to another thread; at other
+// times the background thread does.
 class Engine::Conductor {
  public:
-  Conductor(World& world, Timeline* timeline) : world_(world), timeline_(timeline), thread_([this] { run(); }) {}
+  Conductor(World& world, Timeline* timeline)
+      : world_(world), timeline_(timeline), background_thread_([this] { work_in_background(); }) {}
 
   ~Conductor() {
     {
       const std::lock_guard lock(mutex_);
       stopping_ = true;
     }
-    changed_.notify_all();
-    thread_.join();
+    background_.notify_one();
+    background_thread_.join();
   }
 
   void add(at::Tensor vector, const Chain& chain, int64_t iteration) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (failure_) std::rethrow_exception(failure_);
-      incoming_.push_back({std::move(vector), &chain, iteration, {}, 0, 0});
-      ++unfinished_;
-    }
-    changed_.notify_all();
+    std::unique_lock lock(mutex_);
+    if (failure_) std::rethrow_exception(failure_);
+    incoming_.push_back({std::move(vector), &chain, iteration, {}, 0, 0});
+    ++unfinished_;
+    // What ended is left to the background: the owner is busy with a backward pass, perhaps.
+    if (!driven_) drive(lock, Drive::kIncoming);
+    background_.notify_one();
   }
 
   void wait() {
     std::unique_lock lock(mutex_);
-    finished_.wait(lock, [this] { return unfinished_ == 0 || failure_; });
+    owner_waits_ = true;
+    while (unfinished_ > 0 && !failure_) {
+      if (has_work()) {
+        drive(lock, Drive::kAll);
+      } else {
+        owner_.wait(lock);
+      }
+    }
+    owner_waits_ = false;
     if (failure_) std::rethrow_exception(failure_);
   }
 
@@ -170,32 +191,47 @@ class Engine::Conductor {
     std::size_t phase;
   };
 
-  void run() {
-    try {
-      while (next_events()) {
-        for (Place& done : std::exchange(batch_, {})) complete(done);
-        start_ready();
-      }
-    } catch (...) {
-      fail(std::current_exception());
-    }
-  }
+  enum class Drive { kIncoming, kAll };
 
-  // Waits for averages to start and operations that ended; false when there is nothing left to do.
-  bool next_events() {
+  // REQUIRES: mutex_ is held.
+  bool has_work() const { return !driven_ && !(incoming_.empty() && ended_.empty()); }
+
+  void work_in_background() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return !incoming_.empty() || !ended_.empty() || (stopping_ && under_way_.empty()); });
-    batch_.assign(ended_.begin(), ended_.end());
-    ended_.clear();
-    std::deque<Average> arrived = std::exchange(incoming_, {});
+    while (!failure_ && !(stopping_ && unfinished_ == 0)) {
+      if (has_work() && !owner_waits_) {
+        drive(lock, Drive::kAll);
+      } else {
+        background_.wait(lock);
+      }
+    }
+    const bool has_failed = failure_ != nullptr;
     lock.unlock();
-    for (Average& average : arrived) admit(std::move(average));
-    return !batch_.empty() || !under_way_.empty() || !stopping();
+    if (has_failed) give_up();
   }
 
-  bool stopping() {
-    const std::lock_guard lock(mutex_);
-    return stopping_;
+  // Starts and completes what there is. REQUIRES: `lock` holds mutex_, and nobody drives. After a failure nobody ever
+  // does again.
+  void drive(std::unique_lock<std::mutex>& lock, Drive what) {
+    driven_ = true;
+    try {
+      while (!incoming_.empty() || (what == Drive::kAll && !ended_.empty())) {
+        std::deque<Average> arrived = std::exchange(incoming_, {});
+        std::deque<Place> ended;
+        if (what == Drive::kAll) ended.swap(ended_);
+        lock.unlock();
+        for (Average& average : arrived) admit(std::move(average));
+        for (Place& place : ended) complete(place);
+        start_ready();
+        lock.lock();
+      }
+      driven_ = false;
+    } catch (...) {
+      if (!lock.owns_lock()) lock.lock();
+      failure_ = std::current_exception();
+      background_.notify_one();
+    }
+    owner_.notify_one();
   }
 
   // Gives every operation its place in the order of its process group.
@@ -236,7 +272,7 @@ class Engine::Conductor {
   void retire(Average& average) {
     under_way_.remove_if([&](const Average& other) { return &other == &average; });
     const std::lock_guard lock(mutex_);
-    if (--unfinished_ == 0) finished_.notify_all();
+    --unfinished_;
   }
 
   void start_ready() {
@@ -261,7 +297,7 @@ class Engine::Conductor {
     operation.work->getFuture()->addCallback([this, place](auto&) {
       const std::lock_guard lock(mutex_);
       ended_.push_back(place);
-      changed_.notify_all();
+      (owner_waits_ ? owner_ : background_).notify_one();
     });
   }
 
@@ -297,12 +333,7 @@ class Engine::Conductor {
   }
 
   // Whatever else is under way is given up, so that neither this worker nor its peers wait for the timeout.
-  void fail(std::exception_ptr failure) {
-    {
-      const std::lock_guard lock(mutex_);
-      failure_ = std::move(failure);
-    }
-    finished_.notify_all();
+  void give_up() {
     world_.abandon_channels();
     for (Average& average : under_way_) {
       for (std::vector<Operation>& phase : average.phases) {
@@ -324,30 +355,35 @@ class Engine::Conductor {
   World& world_;
   Timeline* timeline_;
 
-  // Of the conductor's thread alone.
+  // Of whoever drives.
   std::list<Average> under_way_;
   std::map<ChannelType*, std::deque<Place>> queues_;
-  std::vector<Place> batch_;
 
   std::mutex mutex_;
-  std::condition_variable changed_;
-  std::condition_variable finished_;
+  std::condition_variable background_;
+  std::condition_variable owner_;
   std::deque<Average> incoming_;
   std::deque<Place> ended_;
   std::size_t unfinished_ = 0;
   int64_t bytes_sent_ = 0;
   std::exception_ptr failure_;
+  bool driven_ = false;
+  bool owner_waits_ = false;
   bool stopping_ = false;
 
-  std::thread thread_;  // last: it uses all of the above
+  std::thread background_thread_;  // last: it uses all of the above
 };
 
 Engine::Engine(World& world, Timeline* timeline) : conductor_(std::make_unique<Conductor>(world, timeline)) {}
 Engine::~Engine() = default;
 
-void Engine::average(at::Tensor vector, const Chain& chain, int64_t iteration) {
-  if (chain.empty() || vector.numel() == 0) return;
-  conductor_->add(std::move(vector), chain, iteration);
+void Engine::average(const at::Tensor& vector, const Chain& chain, int64_t iteration, int64_t piece_bytes) {
+  if (chain.empty()) return;
+  const int64_t size = vector.numel();
+  const int64_t piece = elements_of_a_piece(vector, chain, piece_bytes);
+  for (int64_t start = 0; start < size; start += piece) {
+    conductor_->add(vector.narrow(0, start, std::min(piece, size - start)), chain, iteration);
+  }
 }
 
 void Engine::wait() { conductor_->wait(); }

@@ -1,8 +1,9 @@
 // Runs averages in the background: many at a time, each a chain of stages, every stage as soon as the ones before it
 // are done. The stages themselves run in c10d's threads.
 //
-// Owned and called by one thread. Every worker hands in the same averages in the same order; this, and one process
-// group per use, keeps operations matched between workers (docs/runtime.md).
+// Owned and called by one thread, which drives the averages itself while it starts them and waits for them; in between
+// a thread of the engine does. Every worker hands in the same averages in the same order; this, and one process group
+// per use, keeps operations matched between workers (docs/runtime.md).
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,13 @@ class Engine {
   ~Engine();
 
   // Starts to replace `vector` (contiguous, one dimension) by the average over the chain's group. It must not be
-  // touched before wait() has returned. The chain must live as long.
-  void average(at::Tensor vector, const Chain& chain, std::int64_t iteration);
+  // touched before wait() has returned. The chain must live as long. Long vectors are averaged in pieces, of
+  // `piece_bytes` where the chain has several phases, so that one phase of a piece overlaps another phase of the next.
+  void average(const at::Tensor& vector, const Chain& chain, std::int64_t iteration,
+               std::int64_t piece_bytes = kPieceBytes);
+
+  // Operations between workers are worth their fixed costs from about this size.
+  static constexpr std::int64_t kPieceBytes = 256 << 10;
 
   // Returns when all averages are done. Throws PeerError where one failed; the engine is of no use afterwards.
   void wait();
