@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "plan.h"
+#include "testbed.h"
 #include "tool.h"
 #include "train_program.h"
 
@@ -21,7 +22,10 @@ int main(int argc, char** argv) {
   PlanOptions plan;
   add_plan(app, plan);
   add_train(app);
+  TestbedOptions testbed;
+  const CLI::App* const testbed_verb = add_testbed(app, testbed);
   return run_tool(app, argc, argv, [&] {
+    if (testbed_verb->parsed()) return run_testbed(testbed);
     run_plan(plan);
     return kDone;
   });

@@ -17,23 +17,31 @@
 namespace dssync::cli {
 namespace {
 
+// The innermost verb that was given, or the program itself.
+const CLI::App& verb_of(const CLI::App& app) {
+  const std::vector<CLI::App*> verbs = app.get_subcommands();
+  return verbs.empty() ? app : verb_of(*verbs.front());
+}
+
 // "dssync plan" once the verb is known.
 std::string speaker_of(const CLI::App& app) {
   const std::vector<CLI::App*> verbs = app.get_subcommands();
-  return verbs.empty() ? app.get_name() : app.get_name() + " " + verbs.front()->get_name();
+  return verbs.empty() ? app.get_name() : app.get_name() + " " + speaker_of(*verbs.front());
 }
 
 // What is wrong with the command line, in one sentence. An unknown word explains more than what is missing because of
 // it.
 std::string usage_problem(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> unknown = app.remaining(true);
-  const bool needs_verb = app.get_require_subcommand_min() > 0 && app.get_subcommands().empty();
+  const CLI::App& verb = verb_of(app);
+  const bool needs_verb = verb.get_require_subcommand_min() > 0;
   std::string problem = error.what();
   if (!unknown.empty()) {
     const char* kind = unknown.front().starts_with("-") ? "flag" : needs_verb ? "verb" : "argument";
     problem = fmt::format("unknown {} '{}'", kind, unknown.front());
   } else if (needs_verb) {
-    problem = "a verb is required, such as plan";
+    const std::vector<const CLI::App*> verbs = verb.get_subcommands([](const CLI::App*) { return true; });
+    problem = fmt::format("a verb is required, such as {}", verbs.front()->get_name());
   }
   return fmt::format("{}; see {} --help", problem, speaker_of(app));
 }

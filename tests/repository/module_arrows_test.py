@@ -13,9 +13,10 @@ ARROWS = {
     "topology": ["base"],
     "planner": ["topology"],
     "launch": ["base"],
+    "testbed": ["topology"],
     "runtime": ["planner", "launch"],
     "training": ["runtime"],
-    "cli": ["planner", "training"],
+    "cli": ["planner", "testbed", "training"],
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<][^">]+)[">]', re.MULTILINE)

@@ -1,0 +1,209 @@
+#include "dssync/testbed/blueprint.h"
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "dssync/base/error.h"
+#include "dssync/testbed/error.h"
+#include "dssync/testbed/shaping.h"
+
+namespace dssync {
+namespace {
+
+constexpr const char* kFabricAddress = "10.77.255.254";
+constexpr const char* kMarkAddress = "10.77.255.253";
+constexpr int kHostsPerByte = 250;  // last bytes 1 to 250: none that looks like a network or a broadcast
+
+std::string mac_of(int number) { return fmt::format("02:00:0a:4d:{:02x}:{:02x}", number / 256, number % 256); }
+
+void check_rate(const std::string& link, Bandwidth rate) {
+  if (rate >= kMinLinkRate && rate <= kMaxLinkRate) return;
+  throw InputError(fmt::format("{}: {} cannot be emulated; a link of a testbed has from {} to {}", link,
+                               format_bandwidth(rate), format_bandwidth(kMinLinkRate), format_bandwidth(kMaxLinkRate)));
+}
+
+void add_links(Blueprint& plan, const Topology& topology, NodeId id) {
+  const Node& node = topology.node(id);
+  if (node.up == kNone) return;
+  const bool is_host = node.kind == Node::Kind::kHost;
+  const auto make = [&](LinkId link_id) -> LinkPlan& {
+    const Link& link = topology.link(link_id);
+    check_rate(link.name, link.capacity);
+    LinkPlan& result = plan.links[static_cast<std::size_t>(link_id)];
+    result.name = link.name;
+    result.capacity = link.capacity;
+    result.latency = link.latency;
+    return result;
+  };
+  LinkPlan& up = make(node.up);
+  LinkPlan& down = make(node.down);
+  down.device = down.counter = fmt::format("{}{}", is_host ? 'h' : 'd', id);
+  up.device = is_host ? "eth0" : fmt::format("u{}", id);
+  up.host = is_host ? id : kNone;
+  up.counter = is_host ? down.device : up.device;
+  up.is_received = is_host;
+}
+
+// The interface of a switch's bridge that leads to a node: the port of the child that it is or is below, else the
+// uplink.
+std::string port_towards(const Blueprint& plan, NodeId at, NodeId target) {
+  for (NodeId below = target; below != kNone; below = plan.nodes[static_cast<std::size_t>(below)].parent) {
+    const NodePlan& node = plan.nodes[static_cast<std::size_t>(below)];
+    if (node.parent == at) return fmt::format("{}{}", node.is_host ? 'h' : 'd', below);
+  }
+  return fmt::format("u{}", at);
+}
+
+std::string port_lines(const std::string& port, NodeId bridge) {
+  return fmt::format(
+      "link set dev {0} master s{1} up\n"
+      "link set dev {0} type bridge_slave learning off flood off mcast_flood off\n",
+      port, bridge);
+}
+
+}  // namespace
+
+const HostPlan& host_plan(const Blueprint& blueprint, NodeId host) {
+  const auto found = std::lower_bound(blueprint.hosts.begin(), blueprint.hosts.end(), host,
+                                      [](const HostPlan& plan, NodeId id) { return plan.node < id; });
+  if (found == blueprint.hosts.end() || found->node != host) {
+    throw InputError(fmt::format("node {} is not a host of this testbed", host));
+  }
+  return *found;
+}
+
+Blueprint blueprint_of(const Topology& topology, const std::string& mark) {
+  Blueprint plan;
+  plan.links.resize(topology.links().size());
+  plan.fabric_address = kFabricAddress;
+  plan.fabric_mac = mac_of(0);
+  plan.mark = mark;
+  for (NodeId id = 0; id < static_cast<NodeId>(topology.nodes().size()); ++id) {
+    const Node& node = topology.node(id);
+    const bool is_host = node.kind == Node::Kind::kHost;
+    plan.nodes.push_back(
+        {.name = node.name, .is_host = is_host, .parent = node.parent, .up = node.up, .down = node.down});
+    add_links(plan, topology, id);
+    if (!is_host) continue;
+    const auto number = static_cast<int>(plan.hosts.size());
+    plan.hosts.push_back({.node = id,
+                          .address = fmt::format("10.77.{}.{}", number / kHostsPerByte, 1 + number % kHostsPerByte),
+                          .mac = mac_of(number + 1)});
+  }
+  if (plan.hosts.size() > kMaxTestbedHosts) {
+    throw InputError(
+        fmt::format("{} hosts are too many to emulate; a testbed has at most {}", plan.hosts.size(), kMaxTestbedHosts));
+  }
+  return plan;
+}
+
+std::string fabric_ip_batch(const Blueprint& blueprint, const NamespaceFile& namespace_of) {
+  std::string text = "link set dev lo up\n";
+  for (std::size_t id = 0; id < blueprint.nodes.size(); ++id) {
+    if (blueprint.nodes[id].is_host) continue;
+    text += fmt::format("link add name s{} {}type bridge stp_state 0 forward_delay 0 mcast_snooping 0\n", id,
+                        id == 0 ? fmt::format("address {} ", blueprint.fabric_mac) : "");
+    text += fmt::format("link set dev s{} up\n", id);
+  }
+  for (std::size_t id = 1; id < blueprint.nodes.size(); ++id) {
+    const NodePlan& node = blueprint.nodes[id];
+    const auto number = static_cast<NodeId>(id);
+    if (node.is_host) {
+      text += fmt::format("link add name h{0} mtu {1} type veth peer name eth0 mtu {1} address {2} netns {3}\n", id,
+                          kMtu, host_plan(blueprint, number).mac, namespace_of(number));
+      text += port_lines(fmt::format("h{}", id), node.parent);
+    } else {
+      text += fmt::format("link add name d{0} mtu {1} type veth peer name u{0} mtu {1}\n", id, kMtu);
+      text += port_lines(fmt::format("d{}", id), node.parent) + port_lines(fmt::format("u{}", id), number);
+    }
+  }
+  text += fmt::format("address add {}/16 dev s0\n", blueprint.fabric_address);
+  for (const HostPlan& host : blueprint.hosts) {
+    text += fmt::format("neigh replace {} lladdr {} dev s0 nud permanent\n", host.address, host.mac);
+  }
+  text += fmt::format("neigh replace {} lladdr {} dev s0 nud permanent\n", kMarkAddress, blueprint.mark);
+  return text;
+}
+
+std::string fabric_bridge_batch(const Blueprint& blueprint) {
+  std::string text;
+  for (std::size_t id = 0; id < blueprint.nodes.size(); ++id) {
+    if (blueprint.nodes[id].is_host) continue;
+    const auto at = static_cast<NodeId>(id);
+    for (const HostPlan& host : blueprint.hosts) {
+      text += fmt::format("fdb replace {} dev {} master static\n", host.mac, port_towards(blueprint, at, host.node));
+    }
+    if (at != 0) text += fmt::format("fdb replace {} dev u{} master static\n", blueprint.fabric_mac, at);
+  }
+  return text;
+}
+
+std::string host_ip_batch(const Blueprint& blueprint, NodeId host) {
+  std::string text = fmt::format(
+      "link set dev lo up\n"
+      "link set dev eth0 up\n"
+      "address add {}/16 dev eth0\n",
+      host_plan(blueprint, host).address);
+  const auto add_neighbour = [&](const std::string& address, const std::string& mac) {
+    text += fmt::format("neigh replace {} lladdr {} dev eth0 nud permanent\n", address, mac);
+  };
+  for (const HostPlan& other : blueprint.hosts) {
+    if (other.node != host) add_neighbour(other.address, other.mac);
+  }
+  add_neighbour(blueprint.fabric_address, blueprint.fabric_mac);
+  add_neighbour(kMarkAddress, blueprint.mark);
+  return text;
+}
+
+std::string tc_batch(const Blueprint& blueprint, NodeId host) {
+  std::string text;
+  for (const LinkPlan& link : blueprint.links) {
+    if (link.host != host) continue;
+    text += fmt::format("qdisc replace dev {} root handle 1: {}\n", link.device, tbf_text(link.capacity));
+    if (link.latency.count() <= 0) continue;
+    // As many frames as the bucket's own queue holds, and those that are under way.
+    const double bytes =
+        static_cast<double>(bucket_for(link.capacity).limit) + link.capacity.bytes_per_second * link.latency.count();
+    text += fmt::format("qdisc replace dev {} parent 1:1 handle 2: netem delay {}us limit {}\n", link.device,
+                        link.latency.count() * 1e6, 1000 + static_cast<std::uint64_t>(bytes / 1000));
+  }
+  return text;
+}
+
+std::string reshape_command(const LinkPlan& link, Bandwidth rate) {
+  check_rate(link.name, rate);
+  return fmt::format("qdisc change dev {} root handle 1: {}", link.device, tbf_text(rate));
+}
+
+std::vector<std::uint64_t> bytes_by_link(const std::vector<LinkPlan>& links, const std::string& proc_net_dev) {
+  std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> counters;  // received, sent
+  std::istringstream lines(proc_net_dev);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    std::istringstream device(line.substr(0, colon));
+    std::istringstream columns(line.substr(colon + 1));
+    std::string name;
+    device >> name;
+    std::uint64_t received = 0;
+    std::uint64_t skipped = 0;
+    std::uint64_t sent = 0;
+    columns >> received;
+    for (int i = 0; i < 7; ++i) columns >> skipped;
+    if (columns >> sent) counters[name] = {received, sent};
+  }
+  std::vector<std::uint64_t> result;
+  for (const LinkPlan& link : links) {
+    const auto found = counters.find(link.counter);
+    if (found == counters.end())
+      throw TestbedError(fmt::format("no counter for {}: {} is gone", link.name, link.counter));
+    result.push_back(link.is_received ? found->second.first : found->second.second);
+  }
+  return result;
+}
+
+}  // namespace dssync
