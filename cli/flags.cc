@@ -16,6 +16,11 @@ double parse_positive(const std::string& text) {
   throw InputError(fmt::format("expected a number above 0, such as 0.05, but found '{}'", text));
 }
 
+std::string parse_path(const std::string& text) {
+  if (!text.empty()) return text;
+  throw InputError("expected a path, but found ''");
+}
+
 CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& target,
                         const std::vector<std::string>& choices, const std::string& help) {
   return app.add_option(name, target, help)->check(CLI::IsMember(choices))->type_name("NAME");

@@ -30,6 +30,9 @@ double parse_nonnegative(const std::string& text);
 // A finite number above 0.
 double parse_positive(const std::string& text);
 
+// Any text but none at all.
+std::string parse_path(const std::string& text);
+
 // Parses a whole number of at least `least` and at most `most`.
 template <typename Whole = int>
 auto whole_number_from(Whole least, Whole most = std::numeric_limits<Whole>::max()) {

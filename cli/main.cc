@@ -6,22 +6,22 @@
 #include "plan.h"
 #include "testbed.h"
 #include "tool.h"
-#include "train_program.h"
+#include "torch_program.h"
 
 int main(int argc, char** argv) {
   using namespace dssync::cli;
-  if (is_train(argc, argv)) {
-    const Complain tell = [](const std::string& message, int status) {
-      return complain("dssync train", message, status);
+  if (is_torch_verb(argc, argv)) {
+    const Complain tell = [&](const std::string& message, int status) {
+      return complain(std::string("dssync ") + argv[1], message, status);
     };
-    return guarded(tell, [&]() -> int { become_train(argc, argv); });
+    return guarded(tell, [&]() -> int { become_torch_program(argc, argv); });
   }
   CLI::App app("Divide-and-shuffle synchronization for data-parallel training", "dssync");
   dress(app);
   app.require_subcommand(1);
   PlanOptions plan;
   add_plan(app, plan);
-  add_train(app);
+  add_torch_verbs(app);
   TestbedOptions testbed;
   const CLI::App* const testbed_verb = add_testbed(app, testbed);
   return run_tool(app, argc, argv, [&] {

@@ -1,46 +1,15 @@
 // `dssync plan --format json`: docs/command-line.md describes every key. Keys stand in a fixed order; each element of a
 // long list has its own line, so that two plans can be compared with diff.
-#include <nlohmann/json.hpp>
-
+#include "dssync/json/json.h"
 #include "plan_report.h"
 
 namespace dssync::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 Json names_json(const Topology& topology) {
   Json result = Json::array();
   for (Rank rank = 0; rank < topology.workers(); ++rank) result.push_back(topology.worker_name(rank));
   return result;
-}
-
-Json rounds_json(const Schedule& schedule) {
-  Json result = Json::array();
-  for (const Round& round : schedule) result.push_back({{"label", round.label}, {"groups", round.groups}});
-  return result;
-}
-
-Json mixing_json(const Mixing& mixing) {
-  return {{"cycle_norm", mixing.cycle_norm},
-          {"steady_disagreement", mixing.steady_disagreement},
-          {"exact", mixing.exact()}};
-}
-
-Json cost_json(const Cost& cost, const Topology& topology) {
-  Json links = Json::array();
-  for (std::size_t i = 0; i < cost.links.size(); ++i) {
-    const Link& link = topology.links()[i];
-    links.push_back({{"name", link.name},
-                     {"bytes_per_iteration", cost.links[i].bytes_per_iteration},
-                     {"seconds", cost.links[i].seconds},
-                     {"capacity_bytes_per_second", link.capacity.bytes_per_second}});
-  }
-  const Json bottleneck = cost.bottleneck == kNone ? Json(nullptr) : Json(topology.link(cost.bottleneck).name);
-  return {{"seconds_per_iteration", cost.seconds_per_iteration},
-          {"latency_seconds", cost.latency_seconds},
-          {"bottleneck", bottleneck},
-          {"links", links}};
 }
 
 Json speedup(double baseline, double seconds) { return seconds > 0 ? Json(baseline / seconds) : Json(nullptr); }
@@ -58,9 +27,9 @@ Json document(const PlanReport& report, const Topology& topology) {
   json["workers"] = topology.workers();
   json["names"] = names_json(topology);
   json["shards"] = report.plan.shards;
-  json["rounds"] = rounds_json(report.plan.rounds);
-  json["mixing"] = mixing_json(report.plan.mixing);
-  json["cost"] = cost_json(report.plan.cost, topology);
+  json["rounds"] = json_of(report.plan.rounds);
+  json["mixing"] = json_of(report.plan.mixing);
+  json["cost"] = json_of(report.plan.cost, topology);
   json["baselines"] = {{"bsp-ring", report.ring_seconds}, {"bsp-hierarchical", report.hierarchical_seconds}};
   json["speedups"] = {{"bsp-ring", speedup(report.ring_seconds, seconds)},
                       {"bsp-hierarchical", speedup(report.hierarchical_seconds, seconds)}};

@@ -1,4 +1,4 @@
-// What the programs `dssync` and `dssync-train` have in common: how they answer --help, --version and wrong usage, and
+// What the programs `dssync` and `dssync-torch` have in common: how they answer --help, --version and wrong usage, and
 // how an outcome becomes an exit status and, if it failed, one line on standard error.
 #pragma once
 

@@ -1,13 +1,12 @@
 // The verb `train`: what its flags mean. train_run.h carries it out.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
+#include <vector>
 
-#include "dssync/runtime/synchronizer.h"
-#include "dssync/topology/read.h"
 #include "dssync/training/trainer.h"
+#include "network_flags.h"
+#include "sync_flags.h"
 
 namespace CLI {
 class App;
@@ -16,21 +15,12 @@ class App;
 namespace dssync::cli {
 
 struct TrainCommand {
-  std::optional<std::string> topology;  // a file; without one a flat network of `workers`
-  int workers = 0;                      // 0: as many as the topology or the launcher says
-  Assumptions assumptions;
-
+  NetworkFlags network;
   std::string method = "ds-sync";
-  std::string schedule = "auto";
   std::string optimizer_state = "rotating";
-  bool overlap = false;
-  bool in_line = false;
-
+  SyncFlags sync;
   TrainOptions training;
-  SyncOptions sync;
-
-  Seconds timeout{60};
-  std::uint16_t port = 0;  // of the store, where this process starts the workers; 0: any free one
+  std::vector<std::string> words;  // the command line, for the log
   std::string format = "text";
   std::string color = "auto";
 };

@@ -1,25 +1,20 @@
 #include "train_run.h"
 
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <string>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "dssync/base/error.h"
-#include "dssync/launch/local_workers.h"
-#include "dssync/launch/place.h"
 #include "dssync/planner/planner.h"
 #include "limit.h"
-#include "live_line.h"
-#include "text/style.h"
+#include "local_launch.h"
+#include "output.h"
 #include "tool.h"
-#include "train_network.h"
-#include "train_store.h"
-#include "train_worker.h"
+#include "train_summary.h"
+#include "train_watcher.h"
+#include "worker.h"
 
 namespace dssync::cli {
 namespace {
@@ -43,74 +38,40 @@ void check_folder_of(const char* flag, const fs::path& file) {
 void check_early(const TrainCommand& command, const Topology& topology) {
   check_folder_of("--log", command.training.log);
   check_folder_of("--trace", command.training.trace);
-  const SyncOptions& sync = command.sync;
+  const SyncOptions& sync = command.sync.options;
   if (sync.method != Method::kDsSync || sync.published || sync.group_limit == 0) return;
   Planner planner(topology, 8e6, sync.group_limit);
   best_or_explain(planner, sync.disagreement, sync.group_limit);
 }
 
-Place local_place(int rank, int size, std::uint16_t port) {
-  Place place;
-  place.rank = rank;
-  place.size = size;
-  place.local_rank = rank;
-  place.store_port = port;
-  place.store_is_hosted = true;
-  place.launcher = "dssync";
-  return place;
-}
-
-std::string loss_text(const LostWorker& lost) { return fmt::format("rank {} {}", lost.rank, lost.description); }
-
-int tell_outcome(const Supervision& report) {
-  if (report.went_well()) return kDone;
-  clear_standard_error_line();
-  std::string text;
-  if (report.interrupted_by != 0) {
-    text = fmt::format("interrupted by signal {} ({})", report.interrupted_by, sigdescr_np(report.interrupted_by));
-  } else {
-    text = loss_text(report.lost.front());
-  }
-  if (!report.unresponsive.empty()) {
-    text += fmt::format("; did not end and had to be killed: rank {}", fmt::join(report.unresponsive, ", "));
-  }
-  const bool is_bad_input = report.interrupted_by == 0 && report.lost.front().status == kBadInput;
-  return complain(kSpeaker, text, is_bad_input ? kBadInput : kFailed);
-}
-
-int launch(const TrainCommand& command, const Topology& topology) {
-  const int size = topology.workers();
-  LocalWorkers workers(size, [&](int rank, LauncherChannel& launcher) {
-    const auto port = static_cast<std::uint16_t>(std::stoi(launcher.receive()));
-    return run_worker(command, topology, local_place(rank, size, port), &launcher);
-  });
-  StoreServer store(command.port);
-  workers.broadcast(std::to_string(store.port()));
-  bool is_first = true;
-  return tell_outcome(workers.supervise([&](const LostWorker& lost) {
-    // A worker that gives up because of another one has told the others itself.
-    if (is_first || lost.status < 0) store.publish_loss(lost.rank, lost.description);
-    if (is_first) workers.broadcast(loss_text(lost));
-    is_first = false;
-  }));
+int train_and_tell(const TrainCommand& command, const Topology& topology, const Testbed* testbed, World& world,
+                   WorkerEnding& ending) {
+  TrainOptions options = command.training;
+  options.surroundings = {command.words, command.network.source(), testbed != nullptr, nullptr};
+  if (testbed != nullptr) options.surroundings.count = [testbed] { return testbed->bytes(); };
+  TrainWatcher watcher(command, world.rank() == 0, ending);
+  const TrainResult result = train(world, topology, options, command.sync.options, &watcher);
+  if (world.rank() != 0) return kDone;
+  const TrainSummary& summary = watcher.finish(result);
+  write_result(command.format == "json" ? summary_as_json(summary)
+                                        : summary_as_text(summary, style_of_output(command.color)));
+  return kDone;
 }
 
 }  // namespace
 
 int run_train(const TrainCommand& command) {
-  const std::optional<Place> place = place_from(process_environment());
-  if (place && command.port != 0) {
-    throw InputError(
-        fmt::format("--port is for workers that dssync starts itself, but {} started this one; expected "
-                    "the environment variable MASTER_PORT instead",
-                    place->launcher));
-  }
-  const ReadResult network = network_of(command.topology, command.workers, command.assumptions, place);
-  if (!place || place->rank == 0) {
-    for (const std::string& note : network.notes) fmt::print(stderr, "{}: note: {}\n", kSpeaker, printable(note));
-  }
-  check_early(command, network.topology);
-  return place ? run_worker(command, network.topology, *place, nullptr) : launch(command, network.topology);
+  const std::optional<Place> own = place_from(process_environment());
+  const Topology topology = read_network(command.network, own, kSpeaker);
+  check_early(command, topology);
+  const LocalWorker worker = [&](const Place& place, LauncherChannel* launcher, const Testbed* testbed) {
+    return run_worker(kSpeaker, place, launcher, command.network.timeout, [&](World& world, WorkerEnding& ending) {
+      return train_and_tell(command, topology, testbed, world, ending);
+    });
+  };
+  if (own) return worker(*own, nullptr, nullptr);
+  return launch_locally({kSpeaker, command.network.source(), command.network.emulate, command.network.port}, topology,
+                        worker);
 }
 
 }  // namespace dssync::cli

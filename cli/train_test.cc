@@ -52,15 +52,15 @@ void expect_refusals(const std::vector<Refusal>& refusals) {
 
 TEST(TrainFlagsTest, Defaults) {
   const TrainCommand command = parse({});
-  EXPECT_FALSE(command.topology);
-  EXPECT_EQ(command.workers, 0);
-  EXPECT_EQ(command.sync.method, Method::kDsSync);
-  EXPECT_EQ(command.sync.disagreement, 0.5);
-  EXPECT_FALSE(command.sync.published);
-  EXPECT_FALSE(command.sync.overlap);
-  EXPECT_EQ(command.sync.state, StateTreatment::kRotating);
-  EXPECT_EQ(command.timeout, Seconds(60));
-  EXPECT_EQ(command.port, 0);
+  EXPECT_FALSE(command.network.topology);
+  EXPECT_EQ(command.network.workers, 0);
+  EXPECT_EQ(command.sync.options.method, Method::kDsSync);
+  EXPECT_EQ(command.sync.options.disagreement, 0.5);
+  EXPECT_FALSE(command.sync.options.published);
+  EXPECT_FALSE(command.sync.options.overlap);
+  EXPECT_EQ(command.sync.options.state, StateTreatment::kRotating);
+  EXPECT_EQ(command.network.timeout, Seconds(60));
+  EXPECT_EQ(command.network.port, 0);
   EXPECT_FALSE(command.training.resume);
 }
 
@@ -137,12 +137,12 @@ TEST(TrainFlagsTest, EveryFlagArrives) {
                                       "json",
                                       "--color",
                                       "never"});
-  EXPECT_EQ(command.topology, "net.yaml");
-  EXPECT_EQ(command.workers, 4);
-  EXPECT_EQ(command.assumptions.nic, Bandwidth{1e9});
-  EXPECT_EQ(command.assumptions.uplink, Bandwidth{1e7});
-  EXPECT_EQ(command.timeout, Seconds(1.5));
-  EXPECT_EQ(command.port, 1234);
+  EXPECT_EQ(command.network.topology, "net.yaml");
+  EXPECT_EQ(command.network.workers, 4);
+  EXPECT_EQ(command.network.assumptions.nic, Bandwidth{1e9});
+  EXPECT_EQ(command.network.assumptions.uplink, Bandwidth{1e7});
+  EXPECT_EQ(command.network.timeout, Seconds(1.5));
+  EXPECT_EQ(command.network.port, 1234);
   const TrainOptions& training = command.training;
   EXPECT_EQ(training.data_folder, "here");
   EXPECT_EQ(training.train_examples, 100);
@@ -165,21 +165,21 @@ TEST(TrainFlagsTest, EveryFlagArrives) {
   EXPECT_EQ(training.checkpoint_every_epochs, 2);
   EXPECT_EQ(training.checkpoint_every_iterations, 5);
   EXPECT_TRUE(training.resume);
-  EXPECT_EQ(command.sync.disagreement, 0.1);
-  EXPECT_EQ(command.sync.group_limit, 4);
-  EXPECT_EQ(command.sync.warmup_iterations, 20);
-  EXPECT_TRUE(command.sync.overlap);
-  EXPECT_EQ(command.sync.state_period, 6);
+  EXPECT_EQ(command.sync.options.disagreement, 0.1);
+  EXPECT_EQ(command.sync.options.group_limit, 4);
+  EXPECT_EQ(command.sync.options.warmup_iterations, 20);
+  EXPECT_TRUE(command.sync.options.overlap);
+  EXPECT_EQ(command.sync.options.state_period, 6);
   EXPECT_EQ(command.format, "json");
 }
 
 TEST(TrainFlagsTest, FlagsOfTheMethods) {
-  EXPECT_EQ(parse({"--method", "bsp-ring", "--bucket", "2MB"}).sync.bucket_bytes, 2'000'000);
-  EXPECT_EQ(parse({"--method", "local-sgd", "--period", "5", "--overlap"}).sync.period, 5);
-  EXPECT_EQ(parse({"--method", "ssp", "--staleness", "0"}).sync.staleness, 0);
-  EXPECT_TRUE(parse({"--schedule", "published"}).sync.published);
-  EXPECT_EQ(parse({"--optimizer-state", "averaged"}).sync.state, StateTreatment::kAveraged);
-  EXPECT_EQ(parse({"--optimizer-state", "local"}).sync.state, StateTreatment::kLocal);
+  EXPECT_EQ(parse({"--method", "bsp-ring", "--bucket", "2MB"}).sync.options.bucket_bytes, 2'000'000);
+  EXPECT_EQ(parse({"--method", "local-sgd", "--period", "5", "--overlap"}).sync.options.period, 5);
+  EXPECT_EQ(parse({"--method", "ssp", "--staleness", "0"}).sync.options.staleness, 0);
+  EXPECT_TRUE(parse({"--schedule", "published"}).sync.options.published);
+  EXPECT_EQ(parse({"--optimizer-state", "averaged"}).sync.options.state, StateTreatment::kAveraged);
+  EXPECT_EQ(parse({"--optimizer-state", "local"}).sync.options.state, StateTreatment::kLocal);
   expect_refusals({
       {{"--method", "bsp-ring", "--disagreement", "0.5"},
        {"--disagreement belongs to --method ds-sync", "is bsp-ring"}},

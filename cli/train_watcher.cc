@@ -2,7 +2,7 @@
 
 namespace dssync::cli {
 
-TrainWatcher::TrainWatcher(const TrainCommand& command, bool is_shown, TrainEnding& ending)
+TrainWatcher::TrainWatcher(const TrainCommand& command, bool is_shown, WorkerEnding& ending)
     : epochs_(command.training.epochs),
       is_shown_(is_shown),
       ending_(ending),

@@ -5,15 +5,15 @@
 #include "dssync/training/trainer.h"
 #include "live_line.h"
 #include "train.h"
-#include "train_ending.h"
 #include "train_figures.h"
 #include "train_summary.h"
+#include "worker_ending.h"
 
 namespace dssync::cli {
 
 class TrainWatcher final : public ProgressSink {
  public:
-  TrainWatcher(const TrainCommand& command, bool is_shown, TrainEnding& ending);
+  TrainWatcher(const TrainCommand& command, bool is_shown, WorkerEnding& ending);
 
   void log_opened(const std::shared_ptr<RunLog>& log) override;
   void started(const StartReport& report) override;
@@ -26,7 +26,7 @@ class TrainWatcher final : public ProgressSink {
  private:
   const int epochs_;
   const bool is_shown_;
-  TrainEnding& ending_;
+  WorkerEnding& ending_;
   TrainFigures recent_;  // since the live line was shown
   TrainSummary summary_;
   LiveLine line_;

@@ -12,7 +12,7 @@ import time
 import pytest
 from conftest import ENVIRONMENT, ROOT, TOOL
 
-PROGRAM = TOOL.parent / "dssync-train"
+PROGRAM = TOOL.parent / "dssync-torch"
 needs_torch = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not there: built without PyTorch")
 
 # Two seconds of work instead of minutes.

@@ -12,11 +12,13 @@ ARROWS = {
     "base": [],
     "topology": ["base"],
     "planner": ["topology"],
+    "json": ["planner"],
     "launch": ["base"],
     "testbed": ["topology"],
     "runtime": ["planner", "launch"],
-    "training": ["runtime"],
-    "cli": ["planner", "testbed", "training"],
+    "training": ["runtime", "json"],
+    "benchmark": ["training"],
+    "cli": ["planner", "json", "testbed", "training", "benchmark"],
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<][^">]+)[">]', re.MULTILINE)

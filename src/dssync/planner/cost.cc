@@ -143,6 +143,19 @@ class CycleLoads {
   std::vector<std::size_t> kind_;
 };
 
+// From the bytes of all links.
+void find_bottleneck(Cost& cost, const Topology& topology) {
+  double most = 0;
+  for (std::size_t link = 0; link < cost.links.size(); ++link) {
+    LinkUse& use = cost.links[link];
+    use.seconds = use.bytes_per_iteration / topology.links()[link].capacity.bytes_per_second;
+    if (use.seconds > most * (1 + 1e-9)) {
+      most = use.seconds;
+      cost.bottleneck = static_cast<LinkId>(link);
+    }
+  }
+}
+
 double exact_seconds(const Topology& topology, double bytes, Lowering (*lowering)(const Group&, const Topology&)) {
   Group everyone(index(topology.workers()));
   std::iota(everyone.begin(), everyone.end(), 0);
@@ -199,15 +212,20 @@ Cost cost_of(const Schedule& schedule, int shards, const Topology& topology, dou
     cost.seconds_per_iteration += (busiest + latency.count()) / static_cast<double>(iterations);
     cost.latency_seconds += latency.count() / static_cast<double>(iterations);
   }
-  double most = 0;
-  for (std::size_t link = 0; link < links; ++link) {
-    LinkUse& use = cost.links[link];
-    use.seconds = use.bytes_per_iteration / topology.links()[link].capacity.bytes_per_second;
-    if (use.seconds > most * (1 + 1e-9)) {
-      most = use.seconds;
-      cost.bottleneck = static_cast<LinkId>(link);
-    }
+  find_bottleneck(cost, topology);
+  return cost;
+}
+
+Cost cost_of(const Lowering& lowering, const Topology& topology, double bytes) {
+  const GroupLoad load = load_of(lowering, topology, bytes);
+  Cost cost;
+  cost.links.resize(topology.links().size());
+  for (const auto& [link, link_bytes] : load.bytes) {
+    cost.links[index(link)].bytes_per_iteration = link_bytes;
   }
+  cost.seconds_per_iteration = load.duration(topology).count();
+  cost.latency_seconds = load.latency.count();
+  find_bottleneck(cost, topology);
   return cost;
 }
 

@@ -41,6 +41,9 @@ struct Cost {
 // REQUIRES: schedule not empty; 1 <= shards.
 Cost cost_of(const Schedule& schedule, int shards, const Topology& topology, double bytes);
 
+// Of one average per iteration that is carried out like this.
+Cost cost_of(const Lowering& lowering, const Topology& topology, double bytes);
+
 // One exact average of everyone per iteration.
 double ring_seconds(const Topology& topology, double bytes);
 double hierarchical_seconds(const Topology& topology, double bytes);

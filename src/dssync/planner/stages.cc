@@ -25,6 +25,14 @@ std::vector<int> positions_of(const Group& group, const Topology& topology) {
   return positions;
 }
 
+std::vector<Rank> in_topology_order(const Group& group, const Topology& topology) {
+  std::vector<Rank> members;
+  for (const int position : positions_of(group, topology)) {
+    members.push_back(topology.rank_at(position));
+  }
+  return members;
+}
+
 // Who holds the sum of which slice after some reduce-scatters. Slices ascend without gaps from 0 to 1.
 struct Owner {
   double end = 1;
@@ -319,11 +327,19 @@ Lowering lower_to_ring(const Group& group, const Topology& topology) {
   if (group.size() < 2) {
     return {};
   }
-  std::vector<Rank> members;
-  for (const int position : positions_of(group, topology)) {
-    members.push_back(topology.rank_at(position));
+  return {{{Stage{Stage::Kind::kAllReduce, in_topology_order(group, topology), {0, 1}}}}};
+}
+
+Lowering lower_to_servers(const Group& group, const Topology& topology) {
+  if (group.size() < 2) {
+    return {};
   }
-  return {{{Stage{Stage::Kind::kAllReduce, std::move(members), {0, 1}}}}};
+  const std::vector<Rank> members = in_topology_order(group, topology);
+  std::vector<double> bounds;
+  for (std::size_t i = 0; i <= members.size(); ++i) {
+    bounds.push_back(static_cast<double>(i) / static_cast<double>(members.size()));
+  }
+  return {{{Stage{Stage::Kind::kReduceScatter, members, bounds}}, {Stage{Stage::Kind::kAllGather, members, bounds}}}};
 }
 
 Lowering lower_hierarchically(const Group& group, const Topology& topology) {

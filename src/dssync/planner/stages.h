@@ -35,7 +35,11 @@ Lowering lower_to_ring(const Group& group, const Topology& topology);
 // none.
 Lowering lower_hierarchically(const Group& group, const Topology& topology);
 
-// The cheaper of both for this many bytes; the ring where they cost the same.
+// A synchronous parameter server, sharded over the members: everybody sends slice i to member i, which sums it up and
+// sends it to everybody.
+Lowering lower_to_servers(const Group& group, const Topology& topology);
+
+// The cheaper of ring and hierarchy for this many bytes; the ring where they cost the same.
 Lowering lower(const Group& group, const Topology& topology, double bytes);
 
 }  // namespace dssync

@@ -18,19 +18,6 @@
 namespace dssync {
 namespace {
 
-// The synchronous parameter server, sharded over the workers: everybody pushes slice i of the gradient to worker i,
-// which averages it and lets everybody pull it.
-Lowering lower_to_servers(const Group& group) {
-  Lowering lowering;
-  if (group.size() < 2) return lowering;
-  std::vector<double> bounds;
-  const auto size = static_cast<double>(group.size());
-  for (std::size_t index = 0; index <= group.size(); ++index) bounds.push_back(static_cast<double>(index) / size);
-  lowering.phases.push_back({{Stage::Kind::kReduceScatter, group, bounds}});
-  lowering.phases.push_back({{Stage::Kind::kAllGather, group, bounds}});
-  return lowering;
-}
-
 Lowering lowering_for(Method method, const Group& everyone, const Topology& topology) {
   switch (method) {
     case Method::kBspRing:
@@ -38,7 +25,7 @@ Lowering lowering_for(Method method, const Group& everyone, const Topology& topo
     case Method::kBspHierarchical:
       return lower_hierarchically(everyone, topology);
     default:
-      return lower_to_servers(everyone);
+      return lower_to_servers(everyone, topology);
   }
 }
 

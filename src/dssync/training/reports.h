@@ -8,6 +8,9 @@
 #include <variant>
 #include <vector>
 
+#include "dssync/planner/planner.h"
+#include "dssync/topology/topology.h"
+
 namespace dssync {
 
 // A list of named values, in the order in which people should read them.
@@ -31,6 +34,24 @@ struct StartReport {
   std::int64_t first_iteration = 0;   // iterations that were done before: 0, or where a resumed run goes on
   Fields options;                     // all of them, as they were given
   Fields plan;                        // ds-sync: what it follows; otherwise empty
+  std::vector<std::string> command;   // that started the run; may be empty
+};
+
+// On what it runs. Both must outlive it.
+struct NetworkReport {
+  const Topology* topology = nullptr;
+  std::string source;          // where the topology is from
+  bool emulated = false;       // on a testbed
+  const Plan* plan = nullptr;  // ds-sync and local-sgd: what they follow; otherwise null
+  Cost cost;                   // of the communication of an iteration, as predicted
+};
+
+// What the links have carried since the first iteration of this process.
+struct TrafficReport {
+  std::int64_t iteration = 0;
+  double seconds = 0;
+  const Topology* topology = nullptr;
+  std::vector<std::uint64_t> bytes;  // by LinkId
 };
 
 struct IterationReport {

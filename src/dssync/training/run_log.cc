@@ -11,14 +11,12 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "dssync/base/error.h"
+#include "dssync/json/json.h"
 
 namespace dssync {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json json_of(const Fields& fields) {
   Json object = Json::object();
@@ -131,7 +129,20 @@ void RunLog::started(const StartReport& report) {
       .with("first_iteration", report.first_iteration)
       .with("options", report.options);
   if (!report.plan.empty()) line.with("plan", report.plan);
+  if (!report.command.empty()) line.with("command", report.command);
   last_iteration_ = report.first_iteration;
+  append(line, false);
+}
+
+void RunLog::network(const NetworkReport& report) {
+  Line line("network");
+  line.with("source", report.source).with("emulated", report.emulated).with("nodes", json_of(*report.topology));
+  if (report.plan != nullptr) {
+    line.with("plan", Json{{"shards", report.plan->shards},
+                           {"rounds", json_of(report.plan->rounds)},
+                           {"mixing", json_of(report.plan->mixing)}});
+  }
+  line.with("cost", json_of(report.cost, *report.topology));
   append(line, false);
 }
 
@@ -174,6 +185,15 @@ void RunLog::checkpoint(const CheckpointReport& report) {
       .with("bytes", report.bytes)
       .with("folder", report.folder);
   append(line, false);
+}
+
+void RunLog::traffic(const TrafficReport& report) {
+  Json links = Json::array();
+  for (std::size_t link = 0; link < report.bytes.size(); ++link) {
+    links.push_back({{"name", report.topology->links()[link].name}, {"bytes", report.bytes[link]}});
+  }
+  append(Line("traffic").with("iteration", report.iteration).with("seconds", report.seconds).with("links", links),
+         false);
 }
 
 void RunLog::finished(const TrainResult& result) {

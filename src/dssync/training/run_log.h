@@ -1,6 +1,6 @@
 // The log of a run: one JSON object per line. "started" comes first (and "resumed" where a run goes on), then
-// "iteration", "evaluated" and "checkpoint", and exactly one of "finished", "failed" or "interrupted" last. Keys are
-// the names in reports.h.
+// "network", "iteration", "evaluated", "checkpoint" and "traffic", and exactly one of "finished", "failed" or
+// "interrupted" last. Keys are the names in reports.h.
 //
 // A line is written whole or not at all, and is in the file when the call returns, so that a killed run leaves a valid
 // log. Thread-safe: whoever watches for signals may end the log while the training thread writes.
@@ -32,9 +32,11 @@ class RunLog {
   // Each appends one line. Throw Error that names the file and the cause where it cannot be written; what is in the
   // file stays valid. After the last line they do nothing.
   void started(const StartReport& report);  // "resumed" where there are earlier lines
+  void network(const NetworkReport& report);
   void iteration(const IterationReport& report);
   void evaluated(const EvaluationReport& report);
   void checkpoint(const CheckpointReport& report);
+  void traffic(const TrafficReport& report);
 
   // The last line. Only the first of these calls writes one.
   void finished(const TrainResult& result);

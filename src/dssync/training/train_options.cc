@@ -52,7 +52,8 @@ Fields core_fields(const TrainOptions& options) {
           {"momentum", options.momentum},
           {"weight_decay", options.weight_decay},
           {"warmup_epochs", options.warmup_epochs},
-          {"evaluate_every", std::int64_t{options.evaluate_every}}};
+          {"evaluate_every", std::int64_t{options.evaluate_every}},
+          {"evaluate_every_iterations", options.evaluate_every_iterations}};
 }
 
 Fields ds_sync_fields(const SyncOptions& sync) {
@@ -120,6 +121,8 @@ void check(const TrainOptions& options) {
   expect(options.warmup_epochs >= 0 && std::isfinite(options.warmup_epochs), "warm-up epochs", options.warmup_epochs,
          "a number of at least 0");
   expect(options.evaluate_every >= 0, "evaluation every", options.evaluate_every, "at least 1 epoch, or 0 for the end");
+  expect(options.evaluate_every_iterations >= 0, "evaluation every", options.evaluate_every_iterations,
+         "at least 1 iteration, or 0 for none");
   expect(options.compute.count() >= 0 && std::isfinite(options.compute.count()), "compute", options.compute.count(),
          "0 or more seconds");
   expect(options.threads >= 1, "threads", options.threads, "at least 1");

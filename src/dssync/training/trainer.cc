@@ -12,6 +12,7 @@
 
 #include "dssync/base/error.h"
 #include "dssync/base/version.h"
+#include "dssync/runtime/method_cost.h"
 #include "dssync/training/checkpoint_folder.h"
 #include "dssync/training/evaluation.h"
 #include "dssync/training/exchange.h"
@@ -22,6 +23,7 @@
 #include "dssync/training/sharded_batches.h"
 #include "dssync/training/threads.h"
 #include "dssync/training/trace_file.h"
+#include "dssync/training/traffic_meter.h"
 #include "dssync/training/train_options.h"
 
 namespace dssync {
@@ -69,10 +71,12 @@ class Training {
         topology_(topology),
         options_(options),
         sync_options_(sync),
-        progress_(progress != nullptr ? *progress : nobody_) {}
+        progress_(progress != nullptr ? *progress : nobody_),
+        traffic_(world.rank() == 0 ? options.surroundings.count : nullptr) {}
 
   TrainResult run() {
     prepare();
+    traffic_.start();
     start_ = Clock::now();
     while (iteration_ < last_iteration()) {
       train_once();
@@ -191,9 +195,15 @@ class Training {
                        .total_iterations = total_iterations_,
                        .first_iteration = iteration_,
                        .options = fields_of(options_, sync_options_),
-                       .plan = {}};
+                       .plan = {},
+                       .command = options_.surroundings.command};
     if (sync_->plan() != nullptr) report.plan = fields_of(*sync_->plan(), topology_);
-    if (log_) log_->started(report);
+    if (log_) {
+      log_->started(report);
+      log_->network(
+          {&topology_, options_.surroundings.network, options_.surroundings.emulated, sync_->plan(),
+           method_cost(sync_options_.method, topology_, static_cast<double>(report.model_bytes), sync_->plan())});
+    }
     progress_.started(report);
   }
 
@@ -262,12 +272,15 @@ class Training {
   }
 
   bool evaluation_due() const {
-    return iteration_ == total_iterations_ ||
-           (options_.evaluate_every > 0 && iteration_ % (batches_->per_epoch() * options_.evaluate_every) == 0);
+    const std::int64_t epoch_interval = batches_->per_epoch() * options_.evaluate_every;
+    const std::int64_t interval = options_.evaluate_every_iterations;
+    return iteration_ == total_iterations_ || (epoch_interval > 0 && iteration_ % epoch_interval == 0) ||
+           (interval > 0 && iteration_ % interval == 0);
   }
 
   // Every worker tests its part of the examples with the model that all of them have now.
   void evaluate_together() {
+    traffic_.stop();
     const double distance = sync_->consolidate();
     const Clock::time_point start = Clock::now();
     const Share share = share_of(data_.test.size(), world_.rank(), world_.size());
@@ -285,7 +298,11 @@ class Training {
                         .test_loss = score.mean_loss(),
                         .consolidated_disagreement = score.disagreement / world_.size()};
     if (log_) log_->evaluated(last_evaluation_);
+    if (log_ && !traffic_.bytes().empty()) {
+      log_->traffic({iteration_, last_evaluation_.seconds, &topology_, traffic_.bytes()});
+    }
     progress_.evaluated(last_evaluation_);
+    traffic_.start();
   }
 
   bool checkpoint_due() const {
@@ -367,6 +384,7 @@ class Training {
   const SyncOptions sync_options_;
   ProgressSink nobody_;
   ProgressSink& progress_;
+  TrafficMeter traffic_;  // rank 0
 
   std::shared_ptr<RunLog> log_;  // rank 0
   std::optional<Exchange> exchange_;

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "dssync/base/units.h"
 #include "dssync/runtime/synchronizer.h"
@@ -16,6 +18,14 @@
 #include "dssync/training/run_log.h"
 
 namespace dssync {
+
+// What a run is told about itself, for its log.
+struct Surroundings {
+  std::vector<std::string> command;                   // that started it
+  std::string network;                                // where the topology is from
+  bool emulated = false;                              // on a testbed
+  std::function<std::vector<std::uint64_t>()> count;  // bytes that every link has carried, by LinkId; may be null
+};
 
 struct TrainOptions {
   std::string data = "fashion-mnist";  // or "synthetic"
@@ -35,10 +45,11 @@ struct TrainOptions {
   double weight_decay = 5e-4;
   double warmup_epochs = 0.5;  // in which the learning rate climbs; may be a fraction
 
-  int evaluate_every = 1;  // epochs; 0: only at the end
-  Seconds compute{0};      // forward and backward take at least so long, without using the CPU: what an
-                           // accelerator would take. A third of it is the forward pass
-  int threads = 1;         // that torch may use for one operation
+  int evaluate_every = 1;                      // epochs; 0: only at the end
+  std::int64_t evaluate_every_iterations = 0;  // besides; 0: don't
+  Seconds compute{0};  // forward and backward take at least so long, without using the CPU: what an
+                       // accelerator would take. A third of it is the forward pass
+  int threads = 1;     // that torch may use for one operation
 
   std::filesystem::path checkpoint_folder;       // empty: no checkpoints. Otherwise also one at the end
   int checkpoint_every_epochs = 1;               // 0: don't
@@ -48,6 +59,7 @@ struct TrainOptions {
   std::filesystem::path log;         // of rank 0, see RunLog; empty: none
   std::filesystem::path trace;       // of rank 0, one Chrome trace of all workers; empty: none
   std::size_t trace_spans = 20'000;  // that each worker keeps: the first ones
+  Surroundings surroundings;         // of rank 0
 };
 
 // Watches a run from the training thread. Every worker has its own; what they throw ends the run.

@@ -1,4 +1,4 @@
-#include "train_store.h"
+#include "store_server.h"
 
 #include <exception>
 #include <vector>

@@ -1,4 +1,4 @@
-// On which network `train` runs: the file, or a flat network of so many workers.
+// On which network workers run: the file, or a flat network of so many workers.
 #pragma once
 
 #include <optional>

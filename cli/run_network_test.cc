@@ -1,5 +1,5 @@
 // Who says how many workers there are.
-#include "train_network.h"
+#include "run_network.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "train_ending.h"
+#include "worker_ending.h"
 
 #include <chrono>
 #include <csignal>
@@ -13,40 +13,40 @@
 #include <fmt/format.h>
 
 #include "live_line.h"
+#include "store_server.h"
 #include "tool.h"
-#include "train_store.h"
 
 namespace dssync::cli {
 
-int complain_as(int rank, const std::string& message, int status) {
-  const std::string start = fmt::format("rank {}: ", rank);  // may stand in the message already
+int WorkerEnding::complain(const std::string& message, int status) const {
+  const std::string start = fmt::format("rank {}: ", rank_);  // may stand in the message already
   clear_standard_error_line();
-  return complain("dssync train: rank " + std::to_string(rank),
-                  message.starts_with(start) ? message.substr(start.size()) : message, status);
+  return cli::complain(fmt::format("{}: rank {}", speaker_, rank_),
+                       message.starts_with(start) ? message.substr(start.size()) : message, status);
 }
 
-void TrainEnding::set_log(std::shared_ptr<RunLog> log) {
+void WorkerEnding::set_log(std::shared_ptr<RunLog> log) {
   const std::lock_guard lock(mutex_);
   log_ = std::move(log);
 }
 
-void TrainEnding::set_world(World* world) {
+void WorkerEnding::set_world(World* world) {
   const std::lock_guard lock(mutex_);
   world_ = world;
 }
 
-void TrainEnding::end_log(const std::string& cause, bool is_failure) {
+void WorkerEnding::end_log(const std::string& cause, bool is_failure) {
   const std::lock_guard lock(mutex_);
   if (!log_) return;
   try {
     is_failure ? log_->failed(cause) : log_->interrupted(cause);
   } catch (const std::exception& error) {
-    complain_as(rank_, error.what(), kFailed);
+    complain(error.what(), kFailed);
   }
 }
 
 // On a thread of its own, because a store that does not answer must not keep this worker from ending.
-void TrainEnding::tell_others(const std::string& cause) {
+void WorkerEnding::tell_others(const std::string& cause) {
   const std::lock_guard lock(mutex_);
   if (world_ == nullptr) return;
   std::promise<void> told;
@@ -59,15 +59,15 @@ void TrainEnding::tell_others(const std::string& cause) {
   done.wait_for(std::chrono::seconds(1));
 }
 
-void TrainEnding::stop(int signal) {
+void WorkerEnding::stop(int signal) {
   const std::string interruption = fmt::format("interrupted by signal {} ({})", signal, sigdescr_np(signal));
   // A launcher that ends its workers because one of them was lost has said so.
   const std::optional<std::string> loss = launcher_ == nullptr ? std::nullopt : launcher_->try_receive();
   end_log(loss.value_or(interruption), loss.has_value());
   if (loss) {
-    complain_as(rank_, "ended by the launcher: " + *loss, kFailed);
+    complain("ended by the launcher: " + *loss, kFailed);
   } else if (launcher_ == nullptr) {
-    complain_as(rank_, interruption, kFailed);
+    complain(interruption, kFailed);
     tell_others(interruption);
   }
   std::fflush(nullptr);

@@ -1,4 +1,4 @@
-#include "train_network.h"
+#include "run_network.h"
 
 #include <vector>
 

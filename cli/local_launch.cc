@@ -1,0 +1,69 @@
+#include "local_launch.h"
+
+#include <cstdio>
+#include <cstring>
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "live_line.h"
+#include "store_server.h"
+#include "tool.h"
+
+namespace dssync::cli {
+namespace {
+
+std::string loss_text(const LostWorker& lost) { return fmt::format("rank {} {}", lost.rank, lost.description); }
+
+int tell_outcome(const std::string& speaker, const Supervision& report) {
+  if (report.went_well()) return kDone;
+  clear_standard_error_line();
+  std::string text;
+  if (report.interrupted_by != 0) {
+    text = fmt::format("interrupted by signal {} ({})", report.interrupted_by, sigdescr_np(report.interrupted_by));
+  } else {
+    text = loss_text(report.lost.front());
+  }
+  if (!report.unresponsive.empty()) {
+    text += fmt::format("; did not end and had to be killed: rank {}", fmt::join(report.unresponsive, ", "));
+  }
+  const bool is_bad_input = report.interrupted_by == 0 && report.lost.front().status == kBadInput;
+  return complain(speaker, text, is_bad_input ? kBadInput : kFailed);
+}
+
+}  // namespace
+
+int launch_locally(const LocalLaunch& launch, const Topology& topology, const LocalWorker& worker) {
+  std::optional<Testbed> testbed;
+  if (launch.emulate) {
+    testbed.emplace(topology, "", launch.source);
+    fmt::print(stderr, "{}: emulating the network as testbed {}\n", launch.speaker, testbed->name());
+  }
+  const int size = topology.workers();
+  LocalWorkers workers(size, [&](int rank, LauncherChannel& launcher) {
+    Place place;
+    place.rank = rank;
+    place.size = size;
+    place.local_rank = rank;
+    place.store_is_hosted = true;
+    place.launcher = "dssync";
+    if (testbed) {
+      testbed->enter(topology.host_at(topology.position_of(rank)));
+      place.store_host = testbed->fabric_address();
+    }
+    place.store_port = static_cast<std::uint16_t>(std::stoi(launcher.receive()));
+    return worker(place, &launcher, testbed ? &*testbed : nullptr);
+  });
+  StoreServer store(launch.port);
+  workers.broadcast(std::to_string(store.port()));
+  bool is_first = true;
+  return tell_outcome(launch.speaker, workers.supervise([&](const LostWorker& lost) {
+    // A worker that gives up because of another one has told the others itself.
+    if (is_first || lost.status < 0) store.publish_loss(lost.rank, lost.description);
+    if (is_first) workers.broadcast(loss_text(lost));
+    is_first = false;
+  }));
+}
+
+}  // namespace dssync::cli

@@ -1,0 +1,36 @@
+// The flags of verbs that synchronize: what each method may be told.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dssync/runtime/synchronizer.h"
+
+namespace CLI {
+class App;
+}
+
+namespace dssync::cli {
+
+struct SyncFlags {
+  SyncOptions options;
+  std::string schedule = "auto";
+  bool overlap = false;
+  bool in_line = false;
+};
+
+std::vector<std::string> method_names();
+
+void add_sync_flags(CLI::App& app, SyncFlags& flags, const std::string& group);
+
+// After parsing: names become values. Throws InputError where flags do not go together, or belong to none of `methods`.
+void settle(const CLI::App& app, SyncFlags& flags, const std::vector<Method>& methods);
+
+// The verb's flags that belong to certain methods only.
+struct Belonging {
+  std::string flag;
+  std::vector<Method> methods;
+};
+void check_belonging(const CLI::App& app, const std::vector<Belonging>& belongings, const std::vector<Method>& methods);
+
+}  // namespace dssync::cli

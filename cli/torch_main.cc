@@ -1,0 +1,52 @@
+// The program dssync-torch, which `dssync` hands over to for the verbs that need PyTorch.
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "bench.h"
+#include "bench_run.h"
+#include "quiet_torch.h"
+#include "tool.h"
+#include "train.h"
+#include "train_run.h"
+
+namespace {
+
+using namespace dssync::cli;
+
+int train(int argc, char** argv) {
+  CLI::App app("Train a model on this machine's workers, or as one worker of many", "dssync train");
+  dress(app);
+  TrainCommand command;
+  add_train_flags(app, command);
+  command.words = {"dssync", "train"};
+  command.words.insert(command.words.end(), argv + 1, argv + argc);
+  return run_tool(app, argc, argv, [&] {
+    settle(app, command);
+    return run_train(command);
+  });
+}
+
+int bench(int argc, char** argv) {
+  CLI::App app("Measure how long methods take to synchronize, and compare with the prediction", "dssync bench");
+  dress(app);
+  BenchCommand command;
+  add_bench_flags(app, command);
+  return run_tool(app, argc, argv, [&] {
+    settle(app, command);
+    return run_bench(command);
+  });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  silence_torch();
+  const std::string_view verb = argc > 1 ? argv[1] : "";
+  if (verb == "train") return train(argc - 1, argv + 1);
+  if (verb == "bench") return bench(argc - 1, argv + 1);
+  return complain("dssync-torch", "expected the verb train or bench; start it as 'dssync train' or 'dssync bench'",
+                  kBadInput);
+}

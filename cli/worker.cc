@@ -1,0 +1,66 @@
+#include "worker.h"
+
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <vector>
+
+#include "dssync/launch/stop_signal.h"
+#include "store_server.h"
+#include "tool.h"
+
+namespace dssync::cli {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// While this worker is part of a world.
+class Membership {
+ public:
+  Membership(WorkerEnding& ending, World& world) : ending_(ending), world_(world) { ending_.set_world(&world); }
+  ~Membership() {
+    ending_.set_world(nullptr);
+    depart(world_);
+  }
+  Membership(const Membership&) = delete;
+  Membership& operator=(const Membership&) = delete;
+
+ private:
+  WorkerEnding& ending_;
+  World& world_;
+};
+
+// Rank 0 serves the store where nobody else does, until the others have left.
+int serve_and_work(Place place, const std::function<int(const Place&)>& work) {
+  StoreServer store(place.store_port);
+  place.store_is_hosted = true;
+  const int status = work(place);
+  store.await_departures(place, status == kDone ? seconds(10) : seconds(2));
+  return status;
+}
+
+}  // namespace
+
+int run_worker(const std::string& speaker, const Place& place, LauncherChannel* launcher, Seconds timeout,
+               const Job& job) {
+  WorkerEnding ending(speaker, place.rank, launcher);
+  // Workers that this program launched hear of a Ctrl-C from their launcher.
+  const std::vector<int> signals =
+      launcher == nullptr ? std::vector<int>{SIGTERM, SIGINT, SIGHUP} : std::vector<int>{SIGTERM};
+  const StopSignal stop(signals, [&](int signal) { ending.stop(signal); });
+  const auto guarded_here = [&](const std::function<int()>& work) {
+    return guarded([&](const std::string& message, int status) { return ending.complain(message, status); }, work);
+  };
+  const auto work = [&](const Place& at) {
+    return guarded_here([&] {
+      const std::unique_ptr<World> world = World::at(at, std::chrono::duration_cast<milliseconds>(timeout));
+      const Membership membership(ending, *world);
+      return job(*world, ending);
+    });
+  };
+  const bool is_serving = place.rank == 0 && !place.store_is_hosted;
+  return guarded_here([&] { return is_serving ? serve_and_work(place, work) : work(place); });
+}
+
+}  // namespace dssync::cli

@@ -1,0 +1,186 @@
+#include "dssync/benchmark/benchmark.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <torch/nn/module.h>
+
+#include "dssync/runtime/method_cost.h"
+#include "dssync/training/pace.h"
+#include "dssync/training/threads.h"
+
+namespace dssync {
+namespace {
+
+constexpr std::int64_t kLayers = 16;
+
+// Parameters of a given size in equal layers. Its gradients appear from the last layer to the first.
+class LayeredModel : public torch::nn::Module {
+ public:
+  explicit LayeredModel(std::int64_t elements) {
+    const std::int64_t layer = std::max<std::int64_t>(1, (elements + kLayers - 1) / kLayers);
+    for (std::int64_t start = 0; start < elements; start += layer) {
+      const std::string name = fmt::format("layer{}", layers_.size());
+      layers_.push_back(register_parameter(name, at::zeros({std::min(layer, elements - start)})));
+    }
+  }
+
+  at::Tensor forward() const {
+    at::Tensor sum = layers_.front().sum();
+    for (std::size_t index = 1; index < layers_.size(); ++index) sum = sum + layers_[index].sum();
+    return sum;
+  }
+
+  std::vector<NamedTensor> tensors() const {
+    std::vector<NamedTensor> result;
+    for (const auto& item : named_parameters()) result.push_back({item.key(), item.value()});
+    return result;
+  }
+
+ private:
+  std::vector<at::Tensor> layers_;
+};
+
+// One method with a model of its own.
+class Contestant {
+ public:
+  Contestant(World& world, const Topology& topology, const BenchmarkOptions& options, Method method)
+      : model_(std::max<std::int64_t>(1, options.bytes / static_cast<std::int64_t>(sizeof(float)))),
+        pace_(model_, options.compute),
+        computes_(options.compute.count() > 0) {
+    SyncOptions sync = options.sync;
+    sync.method = method;
+    sync_ = make_synchronizer(world, {model_.tensors(), {}, {}}, topology, sync);
+    figures_.method = method;
+    if (sync_->plan() != nullptr) figures_.plan = *sync_->plan();
+    figures_.predicted =
+        method_cost(method, topology, static_cast<double>(options.bytes), figures_.plan ? &*figures_.plan : nullptr);
+    figures_.predicted_seconds = iteration_seconds(sync, figures_.predicted, options.compute);
+    // Iterations of a cycle differ, unless its shards take part in all of its rounds at once.
+    const int cycle = figures_.plan ? static_cast<int>(figures_.plan->rounds.size()) : 1;
+    figures_.iterations = (options.iterations + cycle - 1) / cycle * cycle;
+  }
+
+  MethodFigures& figures() { return figures_; }
+
+  void iterate() {
+    sync_->before_forward();
+    if (computes_) compute();
+    sync_->after_backward();
+    sync_->after_step();
+  }
+
+ private:
+  void compute() {
+    pace_.begin();
+    const at::Tensor loss = model_.forward();
+    pace_.forward_done();
+    loss.backward();
+    pace_.backward_done();
+  }
+
+  LayeredModel model_;
+  Pace pace_;
+  const bool computes_;
+  std::unique_ptr<Synchronizer> sync_;
+  MethodFigures figures_;
+};
+
+// All workers go on together, with the largest of their values.
+class Meeting {
+ public:
+  explicit Meeting(World& world) : world_(world), channel_(world.channel(world.everyone(), "benchmark")) {}
+
+  double largest(double value) {
+    if (world_.size() == 1) return value;
+    std::vector<at::Tensor> tensors = {at::full({1}, value, at::kDouble)};
+    c10d::AllreduceOptions options;
+    options.reduceOp = c10d::ReduceOp::MAX;
+    try {
+      channel_->allreduce(tensors, options)->wait();
+    } catch (const std::exception& error) {
+      throw world_.explain("meeting after a block of iterations", world_.everyone(), error.what());
+    }
+    return tensors.front().item<double>();
+  }
+
+ private:
+  World& world_;
+  Channel channel_;
+};
+
+class Benchmark {
+ public:
+  Benchmark(World& world, const Topology& topology, const BenchmarkOptions& options, const LinkCounter& count)
+      : meeting_(world), count_(world.rank() == 0 ? count : nullptr) {
+    for (const Method method : options.methods) {
+      contestants_.push_back(std::make_unique<Contestant>(world, topology, options, method));
+    }
+  }
+
+  // Connections are new, and TCP has yet to find out how fast they are.
+  void warm_up() {
+    for (const auto& contestant : contestants_) {
+      meeting_.largest(0);
+      for (int i = 0; i < std::min(contestant->figures().iterations, 3); ++i) contestant->iterate();
+    }
+  }
+
+  void run_blocks(const BlockWatcher& watcher) {
+    for (const auto& contestant : contestants_) {
+      run_block(*contestant);
+      if (watcher) watcher(contestant->figures());
+    }
+  }
+
+  std::vector<MethodFigures> figures() const {
+    std::vector<MethodFigures> result;
+    for (const auto& contestant : contestants_) result.push_back(contestant->figures());
+    return result;
+  }
+
+ private:
+  void run_block(Contestant& contestant) {
+    MethodFigures& figures = contestant.figures();
+    meeting_.largest(0);
+    const std::vector<std::uint64_t> before = count_ ? count_() : std::vector<std::uint64_t>{};
+    meeting_.largest(0);
+    const Clock::time_point start = Clock::now();
+    for (int i = 0; i < figures.iterations; ++i) contestant.iterate();
+    const double mine = std::chrono::duration<double>(Clock::now() - start).count();
+    figures.seconds.push_back(meeting_.largest(mine) / figures.iterations);
+    if (count_) add_bytes(figures, before, count_());
+  }
+
+  // Keeps the mean of all blocks.
+  static void add_bytes(MethodFigures& figures, const std::vector<std::uint64_t>& before,
+                        const std::vector<std::uint64_t>& after) {
+    figures.bytes.resize(after.size());
+    const auto blocks = static_cast<double>(figures.seconds.size());
+    for (std::size_t link = 0; link < after.size(); ++link) {
+      const double bytes = static_cast<double>(after[link] - before[link]) / figures.iterations;
+      figures.bytes[link] += (bytes - figures.bytes[link]) / blocks;
+    }
+  }
+
+  Meeting meeting_;
+  const LinkCounter count_;
+  std::vector<std::unique_ptr<Contestant>> contestants_;
+};
+
+}  // namespace
+
+std::vector<MethodFigures> run_benchmark(World& world, const Topology& topology, const BenchmarkOptions& options,
+                                         const LinkCounter& count, const BlockWatcher& watcher) {
+  use_threads(1);
+  Benchmark benchmark(world, topology, options, count);
+  benchmark.warm_up();
+  for (int repeat = 0; repeat < options.repeats; ++repeat) benchmark.run_blocks(watcher);
+  return benchmark.figures();
+}
+
+}  // namespace dssync

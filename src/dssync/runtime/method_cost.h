@@ -1,0 +1,20 @@
+// What an iteration of each method should take, from the load that it puts on every link. Pure.
+#pragma once
+
+#include "dssync/base/units.h"
+#include "dssync/planner/cost.h"
+#include "dssync/planner/planner.h"
+#include "dssync/runtime/synchronizer.h"
+#include "dssync/topology/topology.h"
+
+namespace dssync {
+
+// Of communication alone. `plan` is what ds-sync and local-sgd follow, null for the others. asp and ssp move what ps
+// moves, if nobody waits.
+Cost method_cost(Method method, const Topology& topology, double bytes, const Plan* plan);
+
+// Of an iteration with so much computing, a third of it forward: bsp and ps communicate during the backward pass, asp,
+// ssp and ds-sync in line after it, ds-sync overlapped during all of it.
+double iteration_seconds(const SyncOptions& options, const Cost& cost, Seconds compute);
+
+}  // namespace dssync
