@@ -37,26 +37,6 @@ struct Pair {
   std::size_t hops = 0;
 };
 
-std::vector<NodeId> path_up(const Blueprint& plan, NodeId node) {
-  std::vector<NodeId> path;
-  for (; node != kNone; node = plan.nodes[static_cast<std::size_t>(node)].parent) path.push_back(node);
-  return path;
-}
-
-// The links from one host to another.
-std::vector<LinkId> links_between(const Blueprint& plan, NodeId from, NodeId to) {
-  std::vector<NodeId> up = path_up(plan, from);
-  std::vector<NodeId> down = path_up(plan, to);
-  while (!up.empty() && !down.empty() && up.back() == down.back()) {
-    up.pop_back();
-    down.pop_back();
-  }
-  std::vector<LinkId> result;
-  for (const NodeId node : up) result.push_back(plan.nodes[static_cast<std::size_t>(node)].up);
-  for (const NodeId node : down) result.push_back(plan.nodes[static_cast<std::size_t>(node)].down);
-  return result;
-}
-
 std::optional<Pair> best_pair(const Blueprint& plan, LinkId link) {
   std::optional<Pair> best;
   for (const HostPlan& from : plan.hosts) {

@@ -58,11 +58,44 @@ std::string port_towards(const Blueprint& plan, NodeId at, NodeId target) {
   return fmt::format("u{}", at);
 }
 
+std::vector<NodeId> path_up(const Blueprint& plan, NodeId node) {
+  std::vector<NodeId> path;
+  for (; node != kNone; node = plan.nodes[static_cast<std::size_t>(node)].parent) path.push_back(node);
+  return path;
+}
+
 std::string port_lines(const std::string& port, NodeId bridge) {
   return fmt::format(
       "link set dev {0} master s{1} up\n"
       "link set dev {0} type bridge_slave learning off flood off mcast_flood off\n",
       port, bridge);
+}
+
+int window_between(const Blueprint& plan, NodeId from, NodeId to) {
+  Bandwidth slowest = kMaxLinkRate;
+  for (const LinkId link : links_between(plan, from, to)) {
+    slowest = std::min(slowest, plan.links[static_cast<std::size_t>(link)].capacity);
+  }
+  return tcp_window(slowest);
+}
+
+// Each path has its own window for TCP. The one that most have is that of the network's route, the others have routes
+// of their own.
+std::string route_lines(const Blueprint& plan, NodeId host) {
+  std::map<int, std::vector<const HostPlan*>> by_window;
+  for (const HostPlan& other : plan.hosts) by_window[window_between(plan, host, other.node)].push_back(&other);
+  const auto usual = std::max_element(by_window.begin(), by_window.end(),
+                                      [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  const std::string& own = host_plan(plan, host).address;
+  std::string text = fmt::format("route add 10.77.0.0/16 dev eth0 src {} window {}\n", own, usual->first);
+  for (const auto& [window, others] : by_window) {
+    if (window == usual->first) continue;
+    for (const HostPlan* other : others) {
+      if (other->node == host) continue;
+      text += fmt::format("route add {}/32 dev eth0 src {} window {}\n", other->address, own, window);
+    }
+  }
+  return text;
 }
 
 }  // namespace
@@ -99,6 +132,19 @@ Blueprint blueprint_of(const Topology& topology, const std::string& mark) {
         fmt::format("{} hosts are too many to emulate; a testbed has at most {}", plan.hosts.size(), kMaxTestbedHosts));
   }
   return plan;
+}
+
+std::vector<LinkId> links_between(const Blueprint& plan, NodeId from, NodeId to) {
+  std::vector<NodeId> up = path_up(plan, from);
+  std::vector<NodeId> down = path_up(plan, to);
+  while (!up.empty() && !down.empty() && up.back() == down.back()) {
+    up.pop_back();
+    down.pop_back();
+  }
+  std::vector<LinkId> result;
+  for (const NodeId node : up) result.push_back(plan.nodes[static_cast<std::size_t>(node)].up);
+  for (const NodeId node : down) result.push_back(plan.nodes[static_cast<std::size_t>(node)].down);
+  return result;
 }
 
 std::string fabric_ip_batch(const Blueprint& blueprint, const NamespaceFile& namespace_of) {
@@ -143,11 +189,13 @@ std::string fabric_bridge_batch(const Blueprint& blueprint) {
 }
 
 std::string host_ip_batch(const Blueprint& blueprint, NodeId host) {
+  const std::string& own = host_plan(blueprint, host).address;
   std::string text = fmt::format(
       "link set dev lo up\n"
       "link set dev eth0 up\n"
-      "address add {}/16 dev eth0\n",
-      host_plan(blueprint, host).address);
+      "address add {}/16 dev eth0 noprefixroute\n",
+      own);
+  text += route_lines(blueprint, host);
   const auto add_neighbour = [&](const std::string& address, const std::string& mac) {
     text += fmt::format("neigh replace {} lladdr {} dev eth0 nud permanent\n", address, mac);
   };

@@ -56,6 +56,9 @@ Blueprint blueprint_of(const Topology& topology, const std::string& mark);
 
 const HostPlan& host_plan(const Blueprint& blueprint, NodeId host);
 
+// The links from one host to another, in the order they are crossed; none within a host.
+std::vector<LinkId> links_between(const Blueprint& plan, NodeId from, NodeId to);
+
 // Where the file of a host's namespace is, for `ip link ... netns`.
 using NamespaceFile = std::function<std::string(NodeId host)>;
 

@@ -32,7 +32,11 @@ Bucket bucket_for(Bandwidth rate);
 // "tbf rate 50000000bit burst 18100b limit 2000000b", as tc reads it.
 std::string tbf_text(Bandwidth rate);
 
-// Settings of a host's network namespace, as files below /proc/sys/net and their text. `nic` is the rate of its cable.
+// The bytes that one flow of TCP may have under way on a path whose slowest link has this rate: enough to fill it, few
+// enough that the queues of links that many flows share stay short and do not overflow.
+int tcp_window(Bandwidth slowest);
+
+// Settings of a network namespace, as files below /proc/sys/net and their text. `nic` is the rate of its cable.
 std::vector<std::pair<std::string, std::string>> tcp_settings(Bandwidth nic);
 
 }  // namespace dssync

@@ -111,6 +111,7 @@ class Testbed::Network {
       }
     }
     fabric_ = make_space();
+    for (const auto& [file, value] : tcp_settings(Bandwidth())) set(file, value);
   }
 
   void configure() {
