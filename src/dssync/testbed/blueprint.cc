@@ -143,7 +143,9 @@ std::vector<LinkId> links_between(const Blueprint& plan, NodeId from, NodeId to)
   }
   std::vector<LinkId> result;
   for (const NodeId node : up) result.push_back(plan.nodes[static_cast<std::size_t>(node)].up);
-  for (const NodeId node : down) result.push_back(plan.nodes[static_cast<std::size_t>(node)].down);
+  for (auto node = down.rbegin(); node != down.rend(); ++node) {
+    result.push_back(plan.nodes[static_cast<std::size_t>(*node)].down);
+  }
   return result;
 }
 

@@ -13,7 +13,7 @@ constexpr double kLateness = 500e-6;              // of the kernel's timers, whi
 constexpr std::uint64_t kLeastQueue = 2'000'000;  // bytes
 constexpr double kQueueSeconds = 0.05;
 constexpr double kWindowSeconds = 4e-3;
-constexpr double kLeastWindow = 6 * kMtu;
+constexpr double kLeastWindow = 4 * kMtu;
 constexpr double kLeastBuffer = 1e6;  // bytes
 
 std::uint64_t bytes_in(Bandwidth rate, double seconds) {
