@@ -212,21 +212,14 @@ std::string host_ip_batch(const Blueprint& blueprint, NodeId host) {
 std::string tc_batch(const Blueprint& blueprint, NodeId host) {
   std::string text;
   for (const LinkPlan& link : blueprint.links) {
-    if (link.host != host) continue;
-    text += fmt::format("qdisc replace dev {} root handle 1: {}\n", link.device, tbf_text(link.capacity));
-    if (link.latency.count() <= 0) continue;
-    // As many frames as the bucket's own queue holds, and those that are under way.
-    const double bytes =
-        static_cast<double>(bucket_for(link.capacity).limit) + link.capacity.bytes_per_second * link.latency.count();
-    text += fmt::format("qdisc replace dev {} parent 1:1 handle 2: netem delay {}us limit {}\n", link.device,
-                        link.latency.count() * 1e6, 1000 + static_cast<std::uint64_t>(bytes / 1000));
+    if (link.host == host) text += shaping_lines(link.device, link.capacity, link.latency);
   }
   return text;
 }
 
-std::string reshape_command(const LinkPlan& link, Bandwidth rate) {
+std::string reshape_batch(const LinkPlan& link, Bandwidth rate) {
   check_rate(link.name, rate);
-  return fmt::format("qdisc change dev {} root handle 1: {}", link.device, tbf_text(rate));
+  return reshaping_lines(link.device, rate);
 }
 
 std::vector<std::uint64_t> bytes_by_link(const std::vector<LinkPlan>& links, const std::string& proc_net_dev) {

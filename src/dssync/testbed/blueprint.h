@@ -67,8 +67,8 @@ std::string fabric_bridge_batch(const Blueprint& blueprint);
 std::string host_ip_batch(const Blueprint& blueprint, NodeId host);
 // The shaping of every link whose interface is in this host, or, for kNone, in the fabric.
 std::string tc_batch(const Blueprint& blueprint, NodeId host);
-// "qdisc change dev h7 root tbf ...": a link with another rate. Throws InputError where that cannot be shaped.
-std::string reshape_command(const LinkPlan& link, Bandwidth rate);
+// What gives a link another rate. Throws InputError where that cannot be shaped.
+std::string reshape_batch(const LinkPlan& link, Bandwidth rate);
 
 // The bytes that each link carried, by LinkId, from the fabric's /proc/net/dev. Throws TestbedError where an interface
 // is missing.

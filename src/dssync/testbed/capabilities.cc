@@ -39,8 +39,13 @@ void probe_kernel(std::vector<std::string>& missing, const std::vector<std::stri
   probe(missing, "the kernel has no pairs of virtual interfaces (veth)", "ip",
         "link add name p0 type veth peer name p1\n");
   probe(missing, "the kernel has no bridges", "ip", "link add name p2 type bridge\n");
-  probe(missing, "the kernel cannot limit rates (sch_tbf)", "tc",
-        "qdisc add dev lo root tbf rate 1mbit burst 10kb limit 10kb\n");
+  const std::size_t before = missing.size();
+  probe(missing, "the kernel cannot limit rates (sch_htb)", "tc",
+        "qdisc add dev lo root handle 1: htb\nclass add dev lo parent 1: classid 1:1 htb rate 1mbit\n");
+  if (missing.size() == before) {
+    probe(missing, "the kernel cannot tell packets apart (cls_u32)", "tc",
+          "filter add dev lo parent 1: protocol ip u32 match ip protocol 6 0xff flowid 1:1\n");
+  }
   if (latencies.empty()) return;
   std::vector<std::string> without;
   probe(without, "", "tc", "qdisc replace dev lo root netem delay 1ms\n");

@@ -1,6 +1,7 @@
 #include "dssync/testbed/handle.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string_view>
 #include <sys/stat.h>
@@ -16,6 +17,7 @@
 #include "dssync/testbed/iproute.h"
 #include "dssync/testbed/namespaces.h"
 #include "dssync/testbed/processes.h"
+#include "dssync/testbed/shaping.h"
 
 namespace dssync {
 namespace {
@@ -71,21 +73,30 @@ struct QueueState {
   std::uint64_t dropped = 0;
 };
 
-// What tc tells of the shaped interfaces in one namespace, by interface.
-std::map<std::string, QueueState> queues_in(const Space& space) {
+// What tc tells of these interfaces in one namespace, by interface.
+std::map<std::string, QueueState> queues_in(const Space& space, const std::vector<std::string>& devices) {
   using Json = nlohmann::json;
+  std::string queries;
+  for (const std::string& device : devices) queries += rate_query(device);
+  const std::vector<Bandwidth> rates = shown_rates(run_batch("tc", queries, space));
+  if (rates.size() != devices.size()) throw TestbedError("cannot understand tc: a link has no rate");
   std::map<std::string, QueueState> result;
-  const std::string text = run_tool({"tc", "-json", "-statistics", "qdisc", "show"}, space);
+  for (std::size_t i = 0; i < devices.size(); ++i) result[devices[i]].rate = rates[i];
   try {
-    for (const Json& queue : Json::parse(text)) {
-      if (queue.value("kind", "") != "tbf") continue;
-      result[queue.at("dev").get<std::string>()] = {.rate = {queue.at("options").at("rate").get<double>()},
-                                                    .dropped = queue.value("drops", std::uint64_t{0})};
+    for (const Json& queue : Json::parse(run_tool({"tc", "-json", "-statistics", "qdisc", "show"}, space))) {
+      const auto found = result.find(queue.value("dev", ""));
+      const bool is_whole = queue.value("kind", "") == "htb";
+      if (is_whole && found != result.end()) found->second.dropped = queue.value("drops", std::uint64_t{0});
     }
   } catch (const Json::exception& error) {
     throw TestbedError(fmt::format("cannot understand tc: {}", error.what()));
   }
   return result;
+}
+
+// tc rounds what it shows.
+Bandwidth unrounded(Bandwidth shown, Bandwidth capacity) {
+  return std::abs(shown.bytes_per_second / capacity.bytes_per_second - 1) < 1e-3 ? capacity : shown;
 }
 
 }  // namespace
@@ -133,27 +144,29 @@ void TestbedHandle::enter(NodeId host) const { dssync::enter(open_space(record_,
 
 void TestbedHandle::reshape(LinkId link, Bandwidth rate) const {
   const LinkPlan& plan = record_.blueprint.links.at(static_cast<std::size_t>(link));
-  const std::string command = reshape_command(plan, rate);
-  run_batch("tc", command, open_space(record_, plan.host).get());
+  const std::string commands = reshape_batch(plan, rate);
+  run_batch("tc", commands, open_space(record_, plan.host).get());
 }
 
 Bandwidth TestbedHandle::rate(LinkId link) const {
   const LinkPlan& plan = record_.blueprint.links.at(static_cast<std::size_t>(link));
-  return queues_in(open_space(record_, plan.host).get()).at(plan.device).rate;
+  const OpenSpace space = open_space(record_, plan.host);
+  return unrounded(queues_in(space.get(), {plan.device}).at(plan.device).rate, plan.capacity);
 }
 
 std::vector<LinkState> TestbedHandle::traffic() const {
-  std::map<NodeId, std::map<std::string, QueueState>> queues;  // by namespace
+  std::map<NodeId, std::vector<std::string>> devices;  // by namespace
+  for (const LinkPlan& link : record_.blueprint.links) devices[link.host].push_back(link.device);
+  std::map<NodeId, std::map<std::string, QueueState>> queues;
+  for (const auto& [host, names] : devices) queues[host] = queues_in(open_space(record_, host).get(), names);
   const std::vector<std::uint64_t> bytes = bytes_carried(record_);
   std::vector<LinkState> result;
   for (std::size_t i = 0; i < record_.blueprint.links.size(); ++i) {
     const LinkPlan& link = record_.blueprint.links[i];
-    const auto [entry, is_new] = queues.try_emplace(link.host);
-    if (is_new) entry->second = queues_in(open_space(record_, link.host).get());
-    const QueueState queue = entry->second[link.device];
+    const QueueState& queue = queues.at(link.host).at(link.device);
     result.push_back({.name = link.name,
                       .capacity = link.capacity,
-                      .rate = queue.rate,
+                      .rate = unrounded(queue.rate, link.capacity),
                       .bytes = bytes[i],
                       .dropped = queue.dropped});
   }

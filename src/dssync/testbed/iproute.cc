@@ -137,10 +137,10 @@ std::string run_tool(const std::vector<std::string>& command, const Space& where
   throw TestbedError(fmt::format("{} ({})", words_of(outcome), fmt::join(command, " ")));
 }
 
-void run_batch(const std::string& tool, const std::string& text, const Space& where) {
-  if (text.empty()) return;
-  const Outcome outcome = run({tool, "-batch", "-"}, text, where);
-  if (outcome.status == 0) return;
+std::string run_batch(const std::string& tool, const std::string& text, const Space& where) {
+  if (text.empty()) return "";
+  Outcome outcome = run({tool, "-batch", "-"}, text, where);
+  if (outcome.status == 0) return std::move(outcome.output);
   throw TestbedError(fmt::format("{} ({} {})", words_of(outcome), tool, failed_line(outcome, text)));
 }
 

@@ -16,8 +16,8 @@ std::string find_program(const std::string& name);
 // the tool's own words and the command.
 std::string run_tool(const std::vector<std::string>& command, const Space& where = {});
 
-// Runs all commands of the text, one on each line, with `TOOL -batch -`. Throws TestbedError with the tool's own words
-// and the line that failed; what came before it is done.
-void run_batch(const std::string& tool, const std::string& text, const Space& where = {});
+// Runs all commands of the text, one on each line, with `TOOL -batch -`, and returns its standard output. Throws
+// TestbedError with the tool's own words and the line that failed; what came before it is done.
+std::string run_batch(const std::string& tool, const std::string& text, const Space& where = {});
 
 }  // namespace dssync

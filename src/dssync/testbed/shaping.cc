@@ -2,8 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <sstream>
+#include <string_view>
 
 #include <fmt/format.h>
+
+#include "dssync/testbed/error.h"
 
 namespace dssync {
 namespace {
@@ -20,6 +25,23 @@ std::uint64_t bytes_in(Bandwidth rate, double seconds) {
   return static_cast<std::uint64_t>(std::llround(rate.bytes_per_second * seconds));
 }
 
+// The whole link is class 1:1. Of its two parts 1:3 goes first and 1:2 has all the rest; what is promised to each is
+// next to nothing, so that what they get they borrow from the whole.
+std::string class_lines(const std::string& verb, const std::string& device, Bandwidth rate) {
+  const Bucket bucket = bucket_for(rate);
+  const std::uint64_t promised = std::max<std::uint64_t>(1000, bucket.bits_per_second / 100);
+  constexpr std::uint64_t kQuantum = kFrame;
+  std::string text =
+      fmt::format("class {} dev {} parent 1: classid 1:1 htb rate {}bit burst {}b cburst {}b quantum {}\n", verb,
+                  device, bucket.bits_per_second, bucket.burst, bucket.burst, kQuantum);
+  for (const auto& [number, priority] : {std::pair(2, 1), std::pair(3, 0)}) {
+    text += fmt::format(
+        "class {} dev {} parent 1:1 classid 1:{} htb rate {}bit ceil {}bit burst {}b cburst {}b prio {} quantum {}\n",
+        verb, device, number, promised, bucket.bits_per_second, kFrame, bucket.burst, priority, kQuantum);
+  }
+  return text;
+}
+
 }  // namespace
 
 Bucket bucket_for(Bandwidth rate) {
@@ -28,9 +50,48 @@ Bucket bucket_for(Bandwidth rate) {
           .limit = std::max(kLeastQueue, bytes_in(rate, kQueueSeconds))};
 }
 
-std::string tbf_text(Bandwidth rate) {
-  const Bucket bucket = bucket_for(rate);
-  return fmt::format("tbf rate {}bit burst {}b limit {}b", bucket.bits_per_second, bucket.burst, bucket.limit);
+std::string shaping_lines(const std::string& device, Bandwidth rate, Seconds latency) {
+  std::string text = fmt::format("qdisc replace dev {} root handle 1: htb default 2\n", device);
+  text += class_lines("add", device, rate);
+  const std::uint64_t limit = bucket_for(rate).limit;
+  std::string queue = fmt::format("bfifo limit {}b", limit);
+  if (latency.count() > 0) {
+    // As many frames as would wait without latency, and those that are under way.
+    const double bytes = static_cast<double>(limit) + rate.bytes_per_second * latency.count();
+    queue = fmt::format("netem delay {:.3f}us limit {}", latency.count() * 1e6, 1000 + std::llround(bytes / 1000));
+  }
+  text += fmt::format("qdisc add dev {0} parent 1:2 handle 2: {1}\nqdisc add dev {0} parent 1:3 handle 3: {1}\n",
+                      device, queue);
+  // TCP (6), 52 bytes with IP's header and timestamps, so without data; of the flags ACK alone.
+  text += fmt::format(
+      "filter add dev {} parent 1: protocol ip u32 match ip protocol 6 0xff match u16 52 0xffff at 2 match u8 0x10 "
+      "0xff "
+      "at 33 flowid 1:3\n",
+      device);
+  return text;
+}
+
+std::string reshaping_lines(const std::string& device, Bandwidth rate) { return class_lines("change", device, rate); }
+
+std::string rate_query(const std::string& device) { return fmt::format("class show dev {}\n", device); }
+
+std::vector<Bandwidth> shown_rates(const std::string& answers) {
+  std::vector<Bandwidth> rates;
+  std::istringstream lines(answers);
+  for (std::string line; std::getline(lines, line);) {
+    constexpr std::string_view kWhole = "class htb 1:1 root rate ";
+    if (!line.starts_with(kWhole)) continue;
+    std::istringstream words(line.substr(kWhole.size()));
+    double number = 0;
+    std::string unit;
+    words >> number >> unit;
+    static const std::map<std::string, double> kUnits = {
+        {"bit", 1}, {"Kbit", 1e3}, {"Mbit", 1e6}, {"Gbit", 1e9}, {"Tbit", 1e12}};
+    const auto factor = kUnits.find(unit);
+    if (!words || factor == kUnits.end()) throw TestbedError(fmt::format("cannot understand tc: {}", line));
+    rates.push_back({number * factor->second / 8});
+  }
+  return rates;
 }
 
 int tcp_window(Bandwidth slowest) {

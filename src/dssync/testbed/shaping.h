@@ -29,8 +29,16 @@ struct Bucket {
 // REQUIRES: rate within [kMinLinkRate, kMaxLinkRate].
 Bucket bucket_for(Bandwidth rate);
 
-// "tbf rate 50000000bit burst 18100b limit 2000000b", as tc reads it.
-std::string tbf_text(Bandwidth rate);
+// Commands for `tc -batch` that make an interface send at this rate, after `latency`. Acknowledgements of TCP go first:
+// they would wait behind the data of the other direction far longer than in a fast network.
+std::string shaping_lines(const std::string& device, Bandwidth rate, Seconds latency);
+// Those that give it another rate.
+std::string reshaping_lines(const std::string& device, Bandwidth rate);
+
+// A command that shows what shown_rate reads.
+std::string rate_query(const std::string& device);
+// The rates in the answers to one or several queries, in their order, as tc rounds them.
+std::vector<Bandwidth> shown_rates(const std::string& answers);
 
 // The bytes that one flow of TCP may have under way on a path whose slowest link has this rate: enough to fill it, few
 // enough that the queues of links that many flows share stay short and do not overflow.

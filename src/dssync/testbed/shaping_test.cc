@@ -1,15 +1,25 @@
 #include "dssync/testbed/shaping.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "dssync/testbed/error.h"
 
 namespace dssync {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr Bandwidth megabits(double number) { return {number * 1e6 / 8}; }
 
 TEST(ShapingTest, TheRateIsThatOfTheLink) {
   EXPECT_EQ(bucket_for(megabits(50)).bits_per_second, 50'000'000U);
-  EXPECT_TRUE(tbf_text(megabits(50)).starts_with("tbf rate 50000000bit burst "));
+  EXPECT_THAT(shaping_lines("h7", megabits(50), Seconds(0)),
+              HasSubstr("class add dev h7 parent 1: classid 1:1 htb rate 50000000bit burst "));
+  EXPECT_THAT(reshaping_lines("h7", megabits(20)),
+              HasSubstr("class change dev h7 parent 1: classid 1:1 htb rate 20000000bit "));
 }
 
 TEST(ShapingTest, ABurstHoldsAFrameAndLittleMore) {
@@ -25,6 +35,21 @@ TEST(ShapingTest, SixteenWindowsFitIntoAQueue) {
   for (const double rate : {10.0, 50.0, 200.0}) {
     EXPECT_LE(16U * static_cast<unsigned>(tcp_window(megabits(rate))), bucket_for(megabits(rate)).limit) << rate;
   }
+}
+
+TEST(ShapingTest, LatencyIsAddedWhereThereIsSome) {
+  EXPECT_THAT(shaping_lines("h7", megabits(50), Seconds(0)), Not(HasSubstr("netem")));
+  EXPECT_THAT(shaping_lines("h7", megabits(50), Seconds(1.5e-3)),
+              HasSubstr("parent 1:2 handle 2: netem delay 1500.000us limit "));
+}
+
+TEST(ShapingTest, RatesAreReadFromTheWholeLinks) {
+  const std::vector<Bandwidth> rates = shown_rates(
+      "class htb 1:1 root rate 50Mbit ceil 50Mbit burst 12139b cburst 12139b \n"
+      "class htb 1:2 parent 1:1 leaf 2: prio 1 rate 500Kbit ceil 50Mbit burst 9014b cburst 12139b \n"
+      "class htb 1:1 root rate 33333Kbit ceil 33333Kbit burst 1b cburst 1b \n");
+  EXPECT_THAT(rates, ElementsAre(megabits(50), megabits(33.333)));
+  EXPECT_THROW(shown_rates("class htb 1:1 root rate fast"), TestbedError);
 }
 
 TEST(ShapingTest, AWindowHoldsAFewFramesAtLeast) { EXPECT_GE(tcp_window(megabits(0.1)), 3 * kMtu); }

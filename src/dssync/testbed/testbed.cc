@@ -162,7 +162,7 @@ std::string Testbed::fabric_address() const { return network_->record().blueprin
 
 void Testbed::reshape(LinkId link, Bandwidth rate) const {
   const LinkPlan& plan = network_->record().blueprint.links.at(static_cast<std::size_t>(link));
-  run_batch("tc", reshape_command(plan, rate), network_->space_of(plan.host));
+  run_batch("tc", reshape_batch(plan, rate), network_->space_of(plan.host));
 }
 
 std::vector<std::uint64_t> Testbed::bytes() const { return bytes_carried(network_->record()); }

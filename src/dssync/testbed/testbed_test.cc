@@ -467,7 +467,7 @@ TEST_F(TestbedTest, AFailureHalfWayLeavesNothing) {
       const Testbed testbed(two_racks(), "broken");
       ADD_FAILURE() << "built";
     } catch (const TestbedError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("Error: made up. (tc qdisc replace dev "));
+      EXPECT_THAT(error.what(), HasSubstr("Error: made up. (tc class add dev u1 parent 1: classid 1:1 htb rate "));
     }
     EXPECT_EQ(entries_of("/proc/self/fd"), descriptors);
     EXPECT_EQ(network_of_this_process() == home, is_root);
