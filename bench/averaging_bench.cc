@@ -52,7 +52,7 @@ void compare_with_bare_c10d(int workers) {
     const dssync::Topology topology = dssync::testing::flat(workers);
     dssync::Group group;
     for (dssync::Rank rank = 0; rank < workers; ++rank) group.push_back(rank);
-    dssync::ChainBuilder builder(world);
+    dssync::ChainBuilder builder(world, topology);
     builder.add(dssync::lower_to_ring(group, topology), workers);
     const std::vector<dssync::Chain> chains = builder.build();
     const dssync::Channel channel = chains.front().phases.front().front().channel;
@@ -67,7 +67,7 @@ void compare_with_bare_c10d(int workers) {
       const double division = seconds_of([&] { vector.div_(workers); });
       world.barrier(fmt::format("ours {} {}", workers, repeat));
       const double with = seconds_of([&] {
-        engine.average(vector, chains.front(), repeat);
+        engine.average(vector, chains.front(), repeat, dssync::Seconds(0));
         engine.wait();
       });
       if (world.rank() != 0 || repeat < 5) continue;

@@ -82,7 +82,7 @@ TEST_P(AveragesTest, OfEveryoneOnEveryNetworkEqualTheReference) {
     const int size = network.topology.workers();
     const Group group = everybody(size);
     run_ranks(size, [&](World& world) {
-      ChainBuilder builder(world);
+      ChainBuilder builder(world, topology);
       builder.add(lower_to_ring(group, network.topology), size);
       builder.add(lower_hierarchically(group, network.topology), size);
       const std::vector<Chain> chains = builder.build();
@@ -91,7 +91,7 @@ TEST_P(AveragesTest, OfEveryoneOnEveryNetworkEqualTheReference) {
         std::vector<at::Tensor> vectors;
         for (const Chain& chain : chains) {
           vectors.push_back(input(world.rank(), length, type));
-          engine.average(vectors.back(), chain, 0);
+          engine.average(vectors.back(), chain, 0, Seconds(0));
         }
         engine.wait();
         for (const at::Tensor& vector : vectors) {
@@ -111,7 +111,7 @@ TEST_P(AveragesTest, OfGroupsOfEverySizeEqualTheReference) {
     const std::vector<Group> groups = {
         {0, 1},      {3, 4}, {1, 2, 5}, {0, 4, 5, 6}, {0, 1, 2, 3, 7}, {1, 2, 3, 5, 6, 7}, {0, 1, 2, 3, 4, 5, 6},
         everybody(8)};
-    ChainBuilder builder(world);
+    ChainBuilder builder(world, topology);
     for (const Group& group : groups) {
       builder.add(lower_hierarchically(group, topology), static_cast<int>(group.size()));
     }
@@ -122,7 +122,7 @@ TEST_P(AveragesTest, OfGroupsOfEverySizeEqualTheReference) {
       const bool member = std::find(group.begin(), group.end(), world.rank()) != group.end();
       const at::Tensor before = input(world.rank(), 1009, type);
       const at::Tensor vector = before.clone();
-      if (member) engine.average(vector, chains[index], 0);
+      if (member) engine.average(vector, chains[index], 0, Seconds(0));
       engine.wait();
       expect_close(vector, member ? expected_average(group, 1009, type) : before.to(at::kDouble),
                    fmt::format("group {} at rank {}", index, world.rank()));
@@ -137,7 +137,7 @@ TEST(EngineTest, ManyAveragesAtOnceStayMatched) {
   const Topology topology = testing::racks(2, 3, 4, 1);
   const Group group = everybody(6);
   run_ranks(6, [&](World& world) {
-    ChainBuilder builder(world);
+    ChainBuilder builder(world, topology);
     builder.add(lower_hierarchically(group, topology), 6);
     builder.add(lower_to_ring(group, topology), 6);
     const std::vector<Chain> chains = builder.build();
@@ -145,7 +145,7 @@ TEST(EngineTest, ManyAveragesAtOnceStayMatched) {
     std::vector<at::Tensor> vectors;
     for (int number = 0; number < 200; ++number) {
       vectors.push_back(at::full({101 + number}, static_cast<double>(number * 10 + world.rank())));
-      engine.average(vectors.back(), chains[static_cast<std::size_t>(number % 3 == 0)], number);
+      engine.average(vectors.back(), chains[static_cast<std::size_t>(number % 3 == 0)], number, Seconds(0));
     }
     engine.wait();
     for (int number = 0; number < 200; ++number) {
@@ -160,12 +160,12 @@ TEST(EngineTest, MembersEndWithTheSameBits) {
   const int size = topology.workers();
   std::vector<at::Tensor> results(static_cast<std::size_t>(size));
   run_ranks(size, [&](World& world) {
-    ChainBuilder builder(world);
+    ChainBuilder builder(world, topology);
     builder.add(lower_hierarchically(everybody(size), topology), size);
     const std::vector<Chain> chains = builder.build();
     Engine engine(world, nullptr);
     const at::Tensor vector = input(world.rank(), 5003, at::kFloat);
-    engine.average(vector, chains.front(), 0);
+    engine.average(vector, chains.front(), 0, Seconds(0));
     engine.wait();
     results[static_cast<std::size_t>(world.rank())] = vector;
   });
@@ -174,11 +174,11 @@ TEST(EngineTest, MembersEndWithTheSameBits) {
 
 TEST(EngineTest, CountsTheBytesThatTheRingSends) {
   run_ranks(4, [&](World& world) {
-    ChainBuilder builder(world);
+    ChainBuilder builder(world, topology);
     builder.add(lower_to_ring(everybody(4), testing::flat(4)), 4);
     const std::vector<Chain> chains = builder.build();
     Engine engine(world, nullptr);
-    engine.average(at::zeros({1000}), chains.front(), 0);
+    engine.average(at::zeros({1000}), chains.front(), 0, Seconds(0));
     engine.wait();
     EXPECT_EQ(engine.take_bytes_sent(), 2 * 3 * 1000 * 4 / 4);
     EXPECT_EQ(engine.take_bytes_sent(), 0);
@@ -191,7 +191,7 @@ TEST(EngineTest, APeerThatGoesAwayEndsTheWaiting) {
   EXPECT_THROW(
       run_ranks(3,
                 [&](World& world) {
-                  ChainBuilder builder(world);
+                  ChainBuilder builder(world, topology);
                   builder.add(lower_to_ring(everybody(3), topology), 3);
                   const std::vector<Chain> chains = builder.build();
                   if (world.rank() == 2) {
@@ -200,7 +200,7 @@ TEST(EngineTest, APeerThatGoesAwayEndsTheWaiting) {
                     return;
                   }
                   Engine engine(world, nullptr);
-                  engine.average(at::zeros({100}), chains.front(), 0);
+                  engine.average(at::zeros({100}), chains.front(), 0, Seconds(0));
                   try {
                     engine.wait();
                     ADD_FAILURE() << "an average without rank 2";

@@ -67,7 +67,7 @@ void BaseSynchronizer::take_over_from_rank_0(const std::vector<at::Tensor>& tens
 
 const Chain& BaseSynchronizer::everyone() {
   if (everyone_.empty()) {
-    ChainBuilder builder(world_);
+    ChainBuilder builder(world_, topology_);
     builder.add(lower(world_.everyone(), topology_, model_bytes()), world_.size());
     everyone_ = builder.build();
   }
@@ -125,7 +125,7 @@ double BaseSynchronizer::consolidate_parameters() {
   std::vector<at::Tensor> before;
   for (const Flat& flat : parameters_) {
     before.push_back(flat.vector.clone());
-    engine_.average(flat.vector, everyone(), iteration_);
+    engine_.average(flat.vector, everyone(), iteration_, seconds_for(flat.vector, everyone()));
   }
   wait();
   double distance = 0;
@@ -142,7 +142,8 @@ void BaseSynchronizer::average_buffers() {
   const std::vector<NamedTensor> floating = summable(replica_.buffers, true);
   for (const auto& [name, tensor] : floating) copies.push_back({name, tensor.clone()});
   const std::vector<Flat> flats = flatten(copies);
-  for (const Flat& flat : flats) engine_.average(flat.vector, everyone(), iteration_);
+  for (const Flat& flat : flats)
+    engine_.average(flat.vector, everyone(), iteration_, seconds_for(flat.vector, everyone()));
   wait();
   for (std::size_t index = 0; index < floating.size(); ++index) {
     at::Tensor buffer = floating[index].tensor;

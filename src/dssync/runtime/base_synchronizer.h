@@ -41,6 +41,11 @@ class BaseSynchronizer : public Synchronizer {
   // Of all parameters, for plans and lowering.
   double model_bytes() const { return static_cast<double>(std::max<std::int64_t>(1, bytes_of(parameters_))); }
 
+  // That the network needs for one average of this vector.
+  static Seconds seconds_for(const at::Tensor& vector, const Chain& chain) {
+    return Seconds(static_cast<double>(vector.nbytes()) * chain.seconds_per_byte);
+  }
+
   // Waits for all averages that were started.
   void wait();
 

@@ -46,7 +46,7 @@ class Bsp final : public BaseSynchronizer {
             {fmt::format("method {}", name_of(options.method)), fmt::format("bucket {} bytes", options.bucket_bytes)}),
         bucket_bytes_(options.bucket_bytes),
         gradients_(flat_like(parameters_)) {
-    ChainBuilder builder(world);
+    ChainBuilder builder(world, topology_);
     builder.add(lowering_for(options.method, world.everyone(), topology_), world.size());
     chain_ = std::move(builder.build().front());
     make_buckets();
@@ -151,7 +151,7 @@ class Bsp final : public BaseSynchronizer {
     while (next_bucket_ < buckets_.size() && buckets_[next_bucket_].missing == 0) {
       const Bucket& bucket = buckets_[next_bucket_++];
       engine_.average(gradients_[bucket.flat].vector.narrow(0, bucket.begin, bucket.end - bucket.begin), chain_,
-                      iteration(), bucket_bytes_);
+                      iteration(), Seconds(model_bytes() * chain_.seconds_per_byte));
     }
   }
 

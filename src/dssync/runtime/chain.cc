@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "dssync/planner/cost.h"
+
 namespace dssync {
 namespace {
 
@@ -41,6 +43,9 @@ std::size_t ChainBuilder::add(const Lowering& lowering, int group_size, int roun
   Chain chain;
   chain.group_size = group_size;
   chain.round = round;
+  GroupLoad load = load_of(lowering, topology_, 1);
+  load.latency = Seconds(0);
+  chain.seconds_per_byte = load.duration(topology_).count();
   for (const std::vector<Stage>& phase : lowering.phases) {
     chain.phases.push_back(steps_of(phase, world_.rank()));
     if (reduces(phase)) chain.reduced_after = chain.phases.size();

@@ -29,7 +29,8 @@ struct Chain {
   std::vector<std::vector<Step>> phases;
   std::size_t reduced_after = 0;  // phases after which this worker holds complete sums, to be divided
   int group_size = 1;
-  int round = -1;  // for the timeline; -1 outside of the schedule
+  int round = -1;               // for the timeline; -1 outside of the schedule
+  double seconds_per_byte = 0;  // that the busiest link needs for all phases together
 
   bool empty() const { return phases.empty(); }
 };
@@ -38,7 +39,8 @@ struct Chain {
 // workers: whoever connects first waits for the others.
 class ChainBuilder {
  public:
-  explicit ChainBuilder(World& world) : world_(world) {}
+  // Both must outlive it.
+  ChainBuilder(World& world, const Topology& topology) : world_(world), topology_(topology) {}
 
   // The number by which build() returns this worker's part; a group of one gives an empty chain.
   std::size_t add(const Lowering& lowering, int group_size, int round = -1);
@@ -48,6 +50,7 @@ class ChainBuilder {
 
  private:
   World& world_;
+  const Topology& topology_;
   std::vector<Chain> chains_;
 };
 

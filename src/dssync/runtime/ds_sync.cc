@@ -124,7 +124,7 @@ class DsSync final : public BaseSynchronizer {
   void make_chains() {
     check_schedule(plan_.rounds, world_.size());
     const double bytes = model_bytes();
-    ChainBuilder builder(world_);
+    ChainBuilder builder(world_, topology_);
     chains_.resize(plan_.rounds.size());
     urgency_.resize(plan_.rounds.size());
     std::vector<std::size_t> numbers;
@@ -212,23 +212,29 @@ class DsSync final : public BaseSynchronizer {
     for (Job& job : jobs) start(job);
   }
 
+  // What an iteration keeps the network busy.
+  Seconds together() {
+    return warming_up() ? Seconds(model_bytes() * everyone().seconds_per_byte)
+                        : Seconds(plan_.cost.seconds_per_iteration - plan_.cost.latency_seconds);
+  }
+
   // Many small slices travel as one, through a copy; large ones in place.
   void start(Job& job) {
     if (job.slices.size() == 1 || !job.small()) {
-      for (const at::Tensor& slice : job.slices) engine_.average(slice, *job.chain, iteration());
+      for (const at::Tensor& slice : job.slices) engine_.average(slice, *job.chain, iteration(), together());
       return;
     }
-    const at::Tensor together = at::cat(job.slices);
-    engine_.average(together, *job.chain, iteration());
-    staged_.push_back({together, std::move(job.slices)});
+    const at::Tensor copy = at::cat(job.slices);
+    engine_.average(copy, *job.chain, iteration(), together());
+    staged_.push_back({copy, std::move(job.slices)});
   }
 
   void finish() {
     wait();
-    for (const auto& [together, slices] : std::exchange(staged_, {})) {
+    for (const auto& [copy, slices] : std::exchange(staged_, {})) {
       std::int64_t at = 0;
       for (const at::Tensor& slice : slices) {
-        slice.copy_(together.narrow(0, at, slice.numel()));
+        slice.copy_(copy.narrow(0, at, slice.numel()));
         at += slice.numel();
       }
     }

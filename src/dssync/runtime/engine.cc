@@ -119,13 +119,27 @@ at::Tensor held_by(const Operation& operation) {
   return operation.step->kind == Stage::Kind::kAllReduce ? operation.range() : operation.own_slice();
 }
 
+// Pieces of a chain with several phases: short enough that filling and draining the pipeline takes little of the time
+// that everything takes together, but each of them worth its fixed costs.
+int64_t pieces_of_a_pipeline(double bytes, double seconds, Seconds together) {
+  constexpr double kPiecesInAll = 24;
+  constexpr double kLeastSeconds = 0.005;
+  constexpr double kLeastBytes = 16 << 10;
+  const double piece = std::max(kLeastSeconds, together.count() / kPiecesInAll);
+  return std::max<int64_t>(1, std::llround(std::min(seconds / piece, bytes / kLeastBytes)));
+}
+
 // A ring of several passes on many short messages as it is, and pieces would make them shorter. A pair exchanges two
 // long ones: with two pieces, one is summed up and divided while the other is under way.
-int64_t elements_of_a_piece(const at::Tensor& vector, const Chain& chain, int64_t piece_bytes) {
-  const auto element = static_cast<int64_t>(vector.element_size());
-  if (chain.phases.size() > 1) return std::max<int64_t>(1, piece_bytes / element);
-  const bool is_worth_two = chain.group_size == 2 && vector.numel() * element >= 8 * Engine::kPieceBytes;
-  return is_worth_two ? (vector.numel() + 1) / 2 : std::max<int64_t>(1, vector.numel());
+int64_t elements_of_a_piece(const at::Tensor& vector, const Chain& chain, Seconds together) {
+  const auto bytes = static_cast<double>(vector.numel()) * static_cast<double>(vector.element_size());
+  int64_t pieces = 1;
+  if (chain.phases.size() > 1) {
+    pieces = pieces_of_a_pipeline(bytes, bytes * chain.seconds_per_byte, together);
+  } else if (chain.group_size == 2 && bytes >= 8 * Engine::kPieceBytes) {
+    pieces = 2;
+  }
+  return std::max<int64_t>(1, (vector.numel() + pieces - 1) / pieces);
 }
 
 }  // namespace
@@ -377,10 +391,10 @@ class Engine::Conductor {
 Engine::Engine(World& world, Timeline* timeline) : conductor_(std::make_unique<Conductor>(world, timeline)) {}
 Engine::~Engine() = default;
 
-void Engine::average(const at::Tensor& vector, const Chain& chain, int64_t iteration, int64_t piece_bytes) {
+void Engine::average(const at::Tensor& vector, const Chain& chain, int64_t iteration, Seconds together) {
   if (chain.empty()) return;
   const int64_t size = vector.numel();
-  const int64_t piece = elements_of_a_piece(vector, chain, piece_bytes);
+  const int64_t piece = elements_of_a_piece(vector, chain, together);
   for (int64_t start = 0; start < size; start += piece) {
     conductor_->add(vector.narrow(0, start, std::min(piece, size - start)), chain, iteration);
   }

@@ -25,12 +25,12 @@ class Engine {
   ~Engine();
 
   // Starts to replace `vector` (contiguous, one dimension) by the average over the chain's group. It must not be
-  // touched before wait() has returned. The chain must live as long. Long vectors are averaged in pieces, of
-  // `piece_bytes` where the chain has several phases, so that one phase of a piece overlaps another phase of the next.
-  void average(const at::Tensor& vector, const Chain& chain, std::int64_t iteration,
-               std::int64_t piece_bytes = kPieceBytes);
+  // touched before wait() has returned. The chain must live as long. Where the chain has several phases, a long vector
+  // is averaged in pieces, so that one phase of a piece overlaps another phase of the next. `together` is what the
+  // network needs for all averages that are started with this one, so that pieces are as few as will do.
+  void average(const at::Tensor& vector, const Chain& chain, std::int64_t iteration, Seconds together);
 
-  // Operations between workers are worth their fixed costs from about this size.
+  // Operations between workers are worth their fixed costs from about this size, unless the network is slow.
   static constexpr std::int64_t kPieceBytes = 256 << 10;
 
   // Returns when all averages are done. Throws PeerError where one failed; the engine is of no use afterwards.
