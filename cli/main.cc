@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "plan.h"
+#include "report.h"
 #include "testbed.h"
 #include "tool.h"
 #include "torch_program.h"
@@ -20,13 +21,19 @@ int main(int argc, char** argv) {
   dress(app);
   app.require_subcommand(1);
   PlanOptions plan;
+  ReportFlags report;
   add_plan(app, plan);
   add_torch_verbs(app);
   TestbedOptions testbed;
   const CLI::App* const testbed_verb = add_testbed(app, testbed);
+  const CLI::App* const report_verb = add_report(app, report);
   return run_tool(app, argc, argv, [&] {
     if (testbed_verb->parsed()) return run_testbed(testbed);
-    run_plan(plan);
+    if (report_verb->parsed()) {
+      run_report(report);
+    } else {
+      run_plan(plan);
+    }
     return kDone;
   });
 }

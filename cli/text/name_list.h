@@ -1,4 +1,4 @@
-// Many names in little room: "a0 a1 a2 a3" becomes "a[0-3]", the way topology files write them. Pure; thread-safe.
+// A list of names in so many columns, folded as dssync/base/name_pattern.h does it. Pure; thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,6 @@
 #include "style.h"
 
 namespace dssync::cli {
-
-// Names that differ in a number become one pattern: {"r0h0", "r0h1", "r1h0", "r1h1"} -> {"r[0-1]h[0-1]"}. Every pattern
-// stands where its first name stood; padding is kept; a pattern names exactly what went in.
-std::vector<std::string> fold_names(const std::vector<std::string>& names);
 
 // The folded names, with commas, in at most `columns`; an ellipsis stands for what does not fit.
 std::string list_names(const std::vector<std::string>& names, std::size_t columns, const Style& style);

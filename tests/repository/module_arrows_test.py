@@ -14,11 +14,12 @@ ARROWS = {
     "planner": ["topology"],
     "json": ["planner"],
     "launch": ["base"],
+    "report": ["base"],
     "testbed": ["topology"],
     "runtime": ["planner", "launch"],
     "training": ["runtime", "json"],
     "benchmark": ["training"],
-    "cli": ["planner", "json", "testbed", "training", "benchmark"],
+    "cli": ["planner", "json", "report", "testbed", "training", "benchmark"],
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<][^">]+)[">]', re.MULTILINE)

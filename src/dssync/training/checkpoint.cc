@@ -13,9 +13,9 @@
 #include <nlohmann/json.hpp>
 #include <torch/serialize/archive.h>
 
+#include "dssync/base/durable_file.h"
 #include "dssync/base/error.h"
 #include "dssync/runtime/c10d.h"
-#include "dssync/training/durable_file.h"
 
 namespace dssync {
 namespace {

@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
+#include "dssync/base/durable_file.h"
 #include "dssync/base/error.h"
 #include "dssync/base/text.h"
-#include "dssync/training/durable_file.h"
 
 namespace dssync {
 namespace {

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "dssync/training/durable_file.h"
+#include "dssync/base/durable_file.h"
 
 namespace dssync {
 

@@ -1,4 +1,4 @@
-#include "dssync/training/durable_file.h"
+#include "dssync/base/durable_file.h"
 
 #include <cerrno>
 #include <cstdio>
