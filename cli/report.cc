@@ -73,7 +73,7 @@ CLI::App* add_report(CLI::App& app, ReportFlags& flags) {
 void run_report(const ReportFlags& flags) {
   check_output(flags);
   const PatienceNote note("dssync report: reading ...");
-  std::vector<Run> runs;
+  std::vector<TrainingRun> runs;
   for (const std::string& log : flags.logs) {
     runs.push_back(read_run(fs::path(log)));
     if (runs.back().torn)

@@ -19,7 +19,7 @@ bool is_incidental(std::string_view option) {
 }
 
 // All that makes a run what it is, but for the seed.
-std::vector<Setting> identity(const Run& run) {
+std::vector<Setting> identity(const TrainingRun& run) {
   std::vector<Setting> result{{"method", run.method},
                               {"workers", std::to_string(run.workers)},
                               {"model", run.model},
@@ -42,10 +42,10 @@ std::string in_words(std::string name) {
   return name;
 }
 
-std::vector<RunGroup> grouped(const std::vector<Run>& runs) {
+std::vector<RunGroup> grouped(const std::vector<TrainingRun>& runs) {
   std::vector<RunGroup> groups;
   std::map<std::vector<Setting>, std::size_t> place;
-  for (const Run& run : runs) {
+  for (const TrainingRun& run : runs) {
     const auto [entry, is_new] = place.emplace(identity(run), groups.size());
     if (is_new) groups.emplace_back();
     groups[entry->second].runs.push_back(&run);
@@ -58,7 +58,7 @@ void name_groups(std::vector<RunGroup>& groups) {
   std::map<std::string, std::vector<RunGroup*>> by_method;
   for (RunGroup& group : groups) by_method[group.front().method].push_back(&group);
   for (auto& [method, alike] : by_method) {
-    std::vector<const Run*> first_runs;
+    std::vector<const TrainingRun*> first_runs;
     for (const RunGroup* group : alike) first_runs.push_back(&group->front());
     const std::vector<Difference> apart = alike.size() > 1 ? differences(first_runs) : std::vector<Difference>();
     for (RunGroup* group : alike) {
@@ -77,17 +77,17 @@ void name_groups(std::vector<RunGroup>& groups) {
 // The highest half percent that each of these accuracies reaches; the small number keeps 88 % from being 87.5 %.
 double half_percent_below(double accuracy) { return std::floor(accuracy * 200 + 1e-9) / 200; }
 
-double best_accuracy(const Run& run) {
+double best_accuracy(const TrainingRun& run) {
   double best = 0;
   for (const Evaluation& evaluation : run.evaluations) best = std::max(best, evaluation.accuracy);
   return best;
 }
 
-std::optional<double> reachable_accuracy(const std::vector<Run>& runs) {
+std::optional<double> reachable_accuracy(const std::vector<TrainingRun>& runs) {
   const bool any_finished =
-      std::any_of(runs.begin(), runs.end(), [](const Run& run) { return run.ending == Ending::kFinished; });
+      std::any_of(runs.begin(), runs.end(), [](const TrainingRun& run) { return run.ending == Ending::kFinished; });
   std::optional<double> lowest;
-  for (const Run& run : runs) {
+  for (const TrainingRun& run : runs) {
     if (run.evaluations.empty() || (any_finished && run.ending != Ending::kFinished)) continue;
     lowest = std::min(lowest.value_or(1), best_accuracy(run));
   }
@@ -95,7 +95,7 @@ std::optional<double> reachable_accuracy(const std::vector<Run>& runs) {
   return half_percent_below(*lowest);
 }
 
-void add_prediction(const Run& run, std::map<std::string, LinkLoad>& loads, std::vector<std::string>& order) {
+void add_prediction(const TrainingRun& run, std::map<std::string, LinkLoad>& loads, std::vector<std::string>& order) {
   const double seconds = run.network->predicted_seconds.value_or(0);
   for (const auto& [name, link] : run.network->links) {
     const auto [entry, is_new] = loads.emplace(name, LinkLoad{});
@@ -116,7 +116,7 @@ double capacity_of(const Network& network, const std::string& link) {
   return 0;
 }
 
-void add_measurement(const Run& run, std::map<std::string, LinkLoad>& loads, std::vector<std::string>& order) {
+void add_measurement(const TrainingRun& run, std::map<std::string, LinkLoad>& loads, std::vector<std::string>& order) {
   const auto iterations = static_cast<double>(run.traffic->iteration - run.first_iteration);
   for (const auto& [name, bytes] : run.traffic->bytes) {
     const auto [entry, is_new] = loads.emplace(name, LinkLoad{});
@@ -133,10 +133,10 @@ void add_measurement(const Run& run, std::map<std::string, LinkLoad>& loads, std
 std::vector<LinkLoad> link_loads(const RunGroup& group) {
   std::map<std::string, LinkLoad> loads;
   std::vector<std::string> order;
-  const Run* planned = group.with_network();
+  const TrainingRun* planned = group.with_network();
   if (planned != nullptr) add_prediction(*planned, loads, order);
-  const auto measured =
-      std::find_if(group.runs.begin(), group.runs.end(), [](const Run* run) { return run->traffic.has_value(); });
+  const auto measured = std::find_if(group.runs.begin(), group.runs.end(),
+                                     [](const TrainingRun* run) { return run->traffic.has_value(); });
   if (measured != group.runs.end()) add_measurement(**measured, loads, order);
   std::vector<LinkLoad> result;
   for (const std::string& name : order) result.push_back(loads[name]);
@@ -151,7 +151,7 @@ void measure(RunGroup& group, std::optional<double> accuracy) {
   std::vector<double> compute;
   std::vector<double> sync;
   double sent = 0;
-  for (const Run* run : group.runs) {
+  for (const TrainingRun* run : group.runs) {
     if (!run->evaluations.empty()) {
       best.push_back(best_accuracy(*run));
       if (run->ending == Ending::kFinished) final.push_back(run->evaluations.back().accuracy);
@@ -202,9 +202,9 @@ void add_speedups(Comparison& comparison) {
 
 bool is_exact(const RunGroup& group) { return group.front().method.starts_with("bsp"); }
 
-std::string member_name(const RunGroup& group, const Run& run) {
-  const auto same =
-      std::count_if(group.runs.begin(), group.runs.end(), [&](const Run* other) { return other->seed == run.seed; });
+std::string member_name(const RunGroup& group, const TrainingRun& run) {
+  const auto same = std::count_if(group.runs.begin(), group.runs.end(),
+                                  [&](const TrainingRun* other) { return other->seed == run.seed; });
   return same == 1 ? fmt::format("seed {}", run.seed) : fmt::format("seed {} ({})", run.seed, run.file);
 }
 
@@ -214,8 +214,9 @@ Figure figure_of(const std::vector<double>& values) {
   return {mean_of(values), *low, *high, values.size()};
 }
 
-const Run* RunGroup::with_network() const {
-  const auto place = std::find_if(runs.begin(), runs.end(), [](const Run* run) { return run->network.has_value(); });
+const TrainingRun* RunGroup::with_network() const {
+  const auto place =
+      std::find_if(runs.begin(), runs.end(), [](const TrainingRun* run) { return run->network.has_value(); });
   return place == runs.end() ? nullptr : *place;
 }
 
@@ -225,18 +226,18 @@ const LinkLoad* RunGroup::busiest() const {
   return place == links.end() || place->share() <= 0 ? nullptr : &*place;
 }
 
-std::optional<double> seconds_to(const Run& run, double accuracy) {
+std::optional<double> seconds_to(const TrainingRun& run, double accuracy) {
   for (const Evaluation& evaluation : run.evaluations) {
     if (evaluation.accuracy >= accuracy - 1e-12) return evaluation.training_seconds;
   }
   return std::nullopt;
 }
 
-std::vector<Difference> differences(const std::vector<const Run*>& runs) {
+std::vector<Difference> differences(const std::vector<const TrainingRun*>& runs) {
   std::vector<std::string> order;
   std::map<std::string, std::vector<std::string>> values;
   std::map<std::string, std::size_t> seen;
-  for (const Run* run : runs) {
+  for (const TrainingRun* run : runs) {
     for (const auto& [name, value] : identity(*run)) {
       const auto [entry, is_new] = values.try_emplace(name);
       if (is_new) order.push_back(name);
@@ -252,7 +253,7 @@ std::vector<Difference> differences(const std::vector<const Run*>& runs) {
   return result;
 }
 
-Comparison compare(const std::vector<Run>& runs, std::optional<double> accuracy) {
+Comparison compare(const std::vector<TrainingRun>& runs, std::optional<double> accuracy) {
   Comparison result{.groups = grouped(runs),
                     .accuracy = accuracy ? accuracy : reachable_accuracy(runs),
                     .accuracy_was_given = accuracy.has_value(),

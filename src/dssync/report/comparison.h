@@ -38,7 +38,7 @@ struct LinkLoad {
 // Runs with the same settings, but for the seed.
 struct RunGroup {
   std::string name;
-  std::vector<const Run*> runs;
+  std::vector<const TrainingRun*> runs;
   Figure seconds_to_accuracy;  // training time, of the runs that reached it
   Figure final_accuracy;       // of the runs that finished
   Figure best_accuracy;        // of all runs that were evaluated
@@ -51,9 +51,9 @@ struct RunGroup {
   std::optional<double> speedup;            // to the stated accuracy, against the best bsp group
   std::optional<double> iteration_speedup;  // medians, against the fastest bsp group
 
-  const Run& front() const { return *runs.front(); }
+  const TrainingRun& front() const { return *runs.front(); }
   // The first run that tells its network, or none.
-  const Run* with_network() const;
+  const TrainingRun* with_network() const;
   // The busiest link, measured where possible; none where nothing is known.
   const LinkLoad* busiest() const;
 };
@@ -62,7 +62,7 @@ struct RunGroup {
 bool is_exact(const RunGroup& group);
 
 // What sets a run of the group apart from its others: "seed 2", with the file where the seed is not enough.
-std::string member_name(const RunGroup& group, const Run& run);
+std::string member_name(const RunGroup& group, const TrainingRun& run);
 
 struct Comparison {
   std::vector<RunGroup> groups;           // in the order of their first runs
@@ -72,17 +72,17 @@ struct Comparison {
 };
 
 // `accuracy`: 0 to 1, or none for the highest whole or half percent that all runs which finished reached.
-Comparison compare(const std::vector<Run>& runs, std::optional<double> accuracy);
+Comparison compare(const std::vector<TrainingRun>& runs, std::optional<double> accuracy);
 
 // Training time until the run's first evaluation with at least this accuracy.
-std::optional<double> seconds_to(const Run& run, double accuracy);
+std::optional<double> seconds_to(const TrainingRun& run, double accuracy);
 
 // The settings whose values are not the same in all runs, with the values in the order of their first appearance.
 struct Difference {
   std::string name;
   std::vector<std::string> values;
 };
-std::vector<Difference> differences(const std::vector<const Run*>& runs);
+std::vector<Difference> differences(const std::vector<const TrainingRun*>& runs);
 
 // The paragraph that says what came out, as plain text: nothing in it that is not in the data.
 std::string conclusion(const Comparison& comparison);

@@ -31,6 +31,9 @@ std::string time_of(const RunGroup& group) {
   const std::string who = time.count == group.runs.size()
                               ? fmt::format("{} runs", time.count)
                               : fmt::format("the {} of {} runs that did", time.count, group.runs.size());
+  if (shown_seconds(time.low) == shown_seconds(time.high)) {
+    return fmt::format("{} (mean of {})", shown_seconds(time.mean), who);
+  }
   return fmt::format("{} (mean of {}, {} to {})", shown_seconds(time.mean), who, shown_seconds(time.low),
                      shown_seconds(time.high));
 }
@@ -97,7 +100,7 @@ std::string missing_sentences(const Comparison& comparison) {
   for (const RunGroup& group : comparison.groups) {
     if (group.seconds_to_accuracy.count > 0) continue;
     const bool finished = std::all_of(group.runs.begin(), group.runs.end(),
-                                      [](const Run* run) { return run->ending == Ending::kFinished; });
+                                      [](const TrainingRun* run) { return run->ending == Ending::kFinished; });
     result += fmt::format(" {} {} {} ({}).", group.name, finished ? "never reached" : "did not reach",
                           percent(*comparison.accuracy), best_of(group));
   }
@@ -107,7 +110,7 @@ std::string missing_sentences(const Comparison& comparison) {
 std::string ending_sentences(const Comparison& comparison) {
   std::string result;
   for (const RunGroup& group : comparison.groups) {
-    for (const Run* run : group.runs) {
+    for (const TrainingRun* run : group.runs) {
       if (run->ending == Ending::kFinished) continue;
       const char* what = run->ending == Ending::kFailed        ? "failed"
                          : run->ending == Ending::kInterrupted ? "was interrupted"

@@ -27,16 +27,17 @@ std::vector<LegendEntry> legend_of(const Comparison& comparison) {
   return result;
 }
 
-std::string run_name(const RunGroup& group, const Run& run) {
+std::string run_name(const RunGroup& group, const TrainingRun& run) {
   return group.runs.size() > 1 ? fmt::format("{}, {}", group.name, member_name(group, run)) : group.name;
 }
 
 // One series for each run, whatever `fill` puts into it.
-std::vector<Series> series_of(const Comparison& comparison, const std::function<void(const Run&, Series&)>& fill) {
+std::vector<Series> series_of(const Comparison& comparison,
+                              const std::function<void(const TrainingRun&, Series&)>& fill) {
   std::vector<Series> result;
   for (std::size_t i = 0; i < comparison.groups.size(); ++i) {
     const RunGroup& group = comparison.groups[i];
-    for (const Run* run : group.runs) {
+    for (const TrainingRun* run : group.runs) {
       Series series{.name = run_name(group, *run),
                     .style = static_cast<int>(i),
                     .thin = group.runs.size() > 1,
@@ -49,7 +50,7 @@ std::vector<Series> series_of(const Comparison& comparison, const std::function<
   return result;
 }
 
-std::vector<Point> points_of(const Run& run, float IterationSample::*value) {
+std::vector<Point> points_of(const TrainingRun& run, float IterationSample::*value) {
   std::vector<Point> result;
   result.reserve(run.samples.size());
   for (const IterationSample& sample : run.samples)
@@ -58,7 +59,7 @@ std::vector<Point> points_of(const Run& run, float IterationSample::*value) {
 }
 
 std::vector<Series> bucket_series(const Comparison& comparison, float IterationSample::*value) {
-  std::vector<Series> result = series_of(comparison, [&](const Run& run, Series& series) {
+  std::vector<Series> result = series_of(comparison, [&](const TrainingRun& run, Series& series) {
     const std::size_t buckets = std::clamp(run.samples.size() / 4, std::size_t{30}, kMostPoints / 2);
     series.band = in_buckets(points_of(run, value), buckets);
     for (const Bucket& bucket : series.band) series.points.push_back({bucket.x, bucket.y.median});
@@ -84,7 +85,7 @@ std::string accuracy_chart(const Comparison& comparison, bool by_time) {
   chart.level = comparison.accuracy;
   if (comparison.accuracy) chart.level_label = level_label(*comparison.accuracy);
   chart.legend = legend_of(comparison);
-  chart.series = series_of(comparison, [by_time](const Run& run, Series& series) {
+  chart.series = series_of(comparison, [by_time](const TrainingRun& run, Series& series) {
     // A long run may be evaluated more often than markers find room.
     const std::size_t stride = run.evaluations.size() / 120 + 1;
     for (std::size_t i = 0; i < run.evaluations.size(); ++i) {
@@ -105,7 +106,7 @@ std::string loss_chart(const Comparison& comparison) {
   chart.x_title = "iteration";
   chart.y_title = "loss";
   chart.legend = legend_of(comparison);
-  chart.series = series_of(comparison, [](const Run& run, Series& series) {
+  chart.series = series_of(comparison, [](const TrainingRun& run, Series& series) {
     const auto reach = static_cast<std::size_t>(std::clamp<std::int64_t>(run.total_iterations / 40, 1, 1 << 20));
     series.points = smoothed(points_of(run, &IterationSample::loss), reach, kMostPoints);
   });
@@ -116,7 +117,7 @@ std::string loss_chart(const Comparison& comparison) {
 std::string evaluations_table(const Comparison& comparison) {
   std::string rows;
   for (const RunGroup& group : comparison.groups) {
-    for (const Run* run : group.runs) {
+    for (const TrainingRun* run : group.runs) {
       const std::size_t stride = (run->evaluations.size() + kMostRows - 1) / kMostRows;
       for (std::size_t i = 0; i < run->evaluations.size(); ++i) {
         if (i % stride != 0 && i + 1 != run->evaluations.size()) continue;
@@ -163,7 +164,7 @@ std::string split_table(const Comparison& comparison) {
       "class=\"n\">predicted</th></tr></thead>\n<tbody>\n";
   for (const RunGroup& group : comparison.groups) {
     const double other = std::max(0.0, group.mean_seconds - group.mean_compute - group.mean_sync);
-    const Run* planned = group.with_network();
+    const TrainingRun* planned = group.with_network();
     const bool has_prediction = planned != nullptr && planned->network->predicted_seconds;
     out += fmt::format(
         "<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td "
@@ -193,7 +194,7 @@ std::string pace_chart(const Comparison& comparison) {
   chart.legend = legend_of(comparison);
   chart.series = bucket_series(comparison, &IterationSample::seconds);
   for (const RunGroup& group : comparison.groups) {
-    for (const Run* run : group.runs) {
+    for (const TrainingRun* run : group.runs) {
       for (const Replanned& event : run->replanned)
         chart.marks.push_back({static_cast<double>(event.iteration), "replanned"});
     }
@@ -208,7 +209,7 @@ std::string pace_chart(const Comparison& comparison) {
 std::string replanned_table(const Comparison& comparison) {
   std::string rows;
   for (const RunGroup& group : comparison.groups) {
-    for (const Run* run : group.runs) {
+    for (const TrainingRun* run : group.runs) {
       for (const Replanned& event : run->replanned) {
         rows +=
             fmt::format("<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td></tr>\n",
@@ -227,7 +228,7 @@ std::string replanned_table(const Comparison& comparison) {
 std::vector<std::string> always_equal(const Comparison& comparison) {
   std::vector<std::string> result;
   for (const RunGroup& group : comparison.groups) {
-    const bool is_zero = std::all_of(group.runs.begin(), group.runs.end(), [](const Run* run) {
+    const bool is_zero = std::all_of(group.runs.begin(), group.runs.end(), [](const TrainingRun* run) {
       return std::all_of(run->samples.begin(), run->samples.end(),
                          [](const IterationSample& sample) { return !(sample.relative_disagreement > 0); });
     });

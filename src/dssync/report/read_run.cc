@@ -38,10 +38,11 @@ double number(const Json& object, const char* key, double missing = 0) {
   return std::isfinite(result) ? std::clamp(result, -kLargest, kLargest) : missing;
 }
 
+// What is out of all proportion, such as a loss on its way to infinity, would make a chart unreadable.
 float small_number(const Json& object, const char* key) {
+  constexpr double kLargest = 1e12;
   const double value = number(object, key, std::numeric_limits<double>::quiet_NaN());
-  return std::abs(value) <= double{std::numeric_limits<float>::max()} ? static_cast<float>(value)
-                                                                      : std::numeric_limits<float>::quiet_NaN();
+  return std::abs(value) < kLargest ? static_cast<float>(value) : std::numeric_limits<float>::quiet_NaN();
 }
 
 std::int64_t whole(const Json& object, const char* key) {
@@ -168,7 +169,7 @@ class Reader {
 
   bool has_start() const { return has_start_; }
 
-  Run finish(bool torn) {
+  TrainingRun finish(bool torn) {
     run_.torn = torn;
     return std::move(run_);
   }
@@ -249,7 +250,7 @@ class Reader {
     run_.traffic = std::move(found);
   }
 
-  Run run_;
+  TrainingRun run_;
   bool has_start_ = false;
 };
 
@@ -262,7 +263,7 @@ std::string date_of(const std::filesystem::path& file) {
 
 }  // namespace
 
-Run read_run(std::istream& input, const std::string& name) {
+TrainingRun read_run(std::istream& input, const std::string& name) {
   Reader reader(name);
   std::string line;
   bool torn = false;
@@ -284,11 +285,11 @@ Run read_run(std::istream& input, const std::string& name) {
   return reader.finish(torn);
 }
 
-Run read_run(const std::filesystem::path& file) {
+TrainingRun read_run(const std::filesystem::path& file) {
   if (std::filesystem::is_directory(file)) throw InputError(file, 0, "is a folder; expected a log of dssync train");
   std::ifstream input(file, std::ios::binary);
   if (!input) throw InputError(file, 0, fmt::format("the log cannot be opened ({})", std::strerror(errno)));
-  Run run = read_run(input, file.string());
+  TrainingRun run = read_run(input, file.string());
   run.date = date_of(file);
   return run;
 }

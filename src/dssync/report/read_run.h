@@ -13,9 +13,9 @@ namespace dssync {
 // Throws InputError that names the file and the line where the file cannot be read, is not such a log, or has a line
 // that is not a JSON object. A last line without its line end is what a killed run leaves: it is left out where it is
 // incomplete.
-Run read_run(const std::filesystem::path& file);
+TrainingRun read_run(const std::filesystem::path& file);
 
 // The same of any stream; `name` stands for the file.
-Run read_run(std::istream& input, const std::string& name);
+TrainingRun read_run(std::istream& input, const std::string& name);
 
 }  // namespace dssync

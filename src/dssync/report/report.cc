@@ -29,7 +29,7 @@ constexpr std::string_view kContents =
 
 }  // namespace
 
-std::string make_report(const std::vector<Run>& runs, const ReportOptions& options) {
+std::string make_report(const std::vector<TrainingRun>& runs, const ReportOptions& options) {
   const Comparison comparison = compare(runs, options.accuracy);
   std::string page(kHead);
   page += "<style>\n" + page_style() + "</style>\n</head>\n<body>\n<main>\n";

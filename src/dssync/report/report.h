@@ -17,6 +17,6 @@ struct ReportOptions {
 };
 
 // The same runs give the same page, byte for byte. REQUIRES: at least one run.
-std::string make_report(const std::vector<Run>& runs, const ReportOptions& options);
+std::string make_report(const std::vector<TrainingRun>& runs, const ReportOptions& options);
 
 }  // namespace dssync

@@ -145,7 +145,7 @@ std::string draw_panel(const Panel& panel, const std::vector<Line>& lines, int w
 }  // namespace
 
 std::string draw_rounds(const RunGroup& group, const std::string& id) {
-  const Run& run = *group.with_network();
+  const TrainingRun& run = *group.with_network();
   const std::vector<Line> lines = lines_of(*run.network, run.workers);
   const std::vector<Panel> panels = different_rounds(*run.network);
   if (lines.empty() || panels.empty()) return {};

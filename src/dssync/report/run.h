@@ -76,7 +76,7 @@ struct Replanned {
 
 enum class Ending { kFinished, kFailed, kInterrupted, kCutOff };
 
-struct Run {
+struct TrainingRun {
   std::string file;
   std::string date;  // when the log was last written, such as "2026-11-30"; empty: unknown
   std::string version;

@@ -13,8 +13,8 @@
 namespace dssync {
 namespace {
 
-std::vector<const Run*> all_runs(const Comparison& comparison) {
-  std::vector<const Run*> result;
+std::vector<const TrainingRun*> all_runs(const Comparison& comparison) {
+  std::vector<const TrainingRun*> result;
   for (const RunGroup& group : comparison.groups) result.insert(result.end(), group.runs.begin(), group.runs.end());
   return result;
 }
@@ -31,9 +31,9 @@ std::string listed(const std::vector<std::string>& names) {
   return fmt::format("{} and {}", fmt::join(head, ", "), names.back());
 }
 
-std::vector<std::string> values_of(const std::vector<const Run*>& runs, std::string Run::*member) {
+std::vector<std::string> values_of(const std::vector<const TrainingRun*>& runs, std::string TrainingRun::*member) {
   std::vector<std::string> result;
-  for (const Run* run : runs) {
+  for (const TrainingRun* run : runs) {
     const std::string& value = run->*member;
     if (!value.empty() && std::find(result.begin(), result.end(), value) == result.end()) result.push_back(value);
   }
@@ -45,27 +45,27 @@ std::string level_text(const Comparison& comparison) {
   return fmt::format("{:.4g}\u00a0%", percent);
 }
 
-std::string subtitle(const std::vector<const Run*>& runs) {
+std::string subtitle(const std::vector<const TrainingRun*>& runs) {
   std::set<int> workers;
-  for (const Run* run : runs) workers.insert(run->workers);
-  const auto models = values_of(runs, &Run::model);
-  const auto data = values_of(runs, &Run::data);
-  std::string result = listed(values_of(runs, &Run::method).empty() ? std::vector<std::string>{"training"}
-                                                                    : values_of(runs, &Run::method));
+  for (const TrainingRun* run : runs) workers.insert(run->workers);
+  const auto models = values_of(runs, &TrainingRun::model);
+  const auto data = values_of(runs, &TrainingRun::data);
+  std::string result = listed(values_of(runs, &TrainingRun::method).empty() ? std::vector<std::string>{"training"}
+                                                                            : values_of(runs, &TrainingRun::method));
   if (!models.empty()) result += fmt::format(": {}", listed(models));
   if (!data.empty()) result += fmt::format(" on {}", listed(data));
   return result + fmt::format(", {} workers", fmt::join(workers, " and "));
 }
 
-std::string dates(const std::vector<const Run*>& runs) {
-  std::vector<std::string> days = values_of(runs, &Run::date);
+std::string dates(const std::vector<const TrainingRun*>& runs) {
+  std::vector<std::string> days = values_of(runs, &TrainingRun::date);
   if (days.empty()) return "unknown";
   std::sort(days.begin(), days.end());
   return days.size() == 1 ? days.front() : fmt::format("{} to {}", days.front(), days.back());
 }
 
 // What differs beside the method and what belongs to one method alone: the reader should know it before comparing.
-std::string difference_list(const std::vector<const Run*>& runs) {
+std::string difference_list(const std::vector<const TrainingRun*>& runs) {
   std::string result;
   for (const Difference& difference : differences(runs)) {
     const bool is_method_matter = difference.values.size() < 2 || difference.name == "method";
@@ -77,8 +77,8 @@ std::string difference_list(const std::vector<const Run*>& runs) {
   return result;
 }
 
-std::string facts(const std::vector<const Run*>& runs) {
-  const Run& first = *runs.front();
+std::string facts(const std::vector<const TrainingRun*>& runs) {
+  const TrainingRun& first = *runs.front();
   std::string out = "<dl class=\"facts\">";
   const auto fact = [&out](std::string_view name, const std::string& value) {
     if (!value.empty()) out += fmt::format("<div><dt>{}</dt><dd>{}</dd></div>", name, value);
@@ -103,8 +103,8 @@ std::string facts(const std::vector<const Run*>& runs) {
   if (first.network && varied.count("network") == 0) {
     fact("network", escaped(first.network->source) + (first.network->emulated ? ", emulated" : ""));
   }
-  fact("logs written", dates(runs));
-  fact("dssync", escaped(fmt::format("{}", fmt::join(values_of(runs, &Run::version), ", "))));
+  fact("logs written", escaped(dates(runs)));
+  fact("dssync", escaped(fmt::format("{}", fmt::join(values_of(runs, &TrainingRun::version), ", "))));
   return out + "</dl>\n";
 }
 
@@ -116,7 +116,7 @@ std::string figure_text(const Figure& figure, std::string (*shown)(double)) {
 
 std::string two_digits(double share) { return shown_percent(share, 2); }
 
-std::string ending_text(const Run& run) {
+std::string ending_text(const TrainingRun& run) {
   switch (run.ending) {
     case Ending::kFinished:
       return "finished";
@@ -132,7 +132,7 @@ std::string ending_text(const Run& run) {
 std::string group_ending(const RunGroup& group) {
   if (group.runs.size() == 1) return ending_text(group.front());
   const auto finished = std::count_if(group.runs.begin(), group.runs.end(),
-                                      [](const Run* run) { return run->ending == Ending::kFinished; });
+                                      [](const TrainingRun* run) { return run->ending == Ending::kFinished; });
   const auto all = static_cast<std::ptrdiff_t>(group.runs.size());
   if (finished == all) return fmt::format("all {} finished", all);
   return fmt::format("<span class=\"bad\">{} of {} finished</span>", finished, all);
@@ -159,7 +159,7 @@ std::string link_text(const RunGroup& group) {
 std::string seeds_text(const RunGroup& group) {
   if (group.runs.size() == 1) return std::to_string(group.front().seed);
   std::vector<std::uint64_t> seeds;
-  for (const Run* run : group.runs) seeds.push_back(run->seed);
+  for (const TrainingRun* run : group.runs) seeds.push_back(run->seed);
   return fmt::format("{}", fmt::join(seeds, ", "));
 }
 
@@ -191,7 +191,7 @@ std::string summary_row(const RunGroup& group, std::size_t style) {
 std::string member_rows(const RunGroup& group, std::optional<double> accuracy) {
   if (group.runs.size() == 1) return {};
   std::string out;
-  for (const Run* run : group.runs) {
+  for (const TrainingRun* run : group.runs) {
     std::vector<double> seconds;
     for (const IterationSample& sample : run->samples) seconds.push_back(sample.seconds);
     const auto time = accuracy ? seconds_to(*run, *accuracy) : std::nullopt;
@@ -265,7 +265,7 @@ std::string settings_table(const std::vector<Setting>& settings, const char* tit
   return out + "</dl></details>\n";
 }
 
-std::string run_notes(const Run& run) {
+std::string run_notes(const TrainingRun& run) {
   std::string out;
   const auto note = [&out](const std::string& text) { out += "<p class=\"warning\">" + text + "</p>\n"; };
   const std::string at =
@@ -291,14 +291,14 @@ std::string run_notes(const Run& run) {
   return out;
 }
 
-std::string run_text(const RunGroup& group, const Run& run) {
+std::string run_text(const RunGroup& group, const TrainingRun& run) {
   const std::string seed = group.runs.size() > 1 ? ", " + escaped(member_name(group, run)) : "";
   std::string out = fmt::format(
       "<article class=\"run\"><h3>{}{}</h3>\n<p class=\"note\">{} · {} · dssync {} · seed {} · {} of {} "
       "iterations{}</p>\n",
       escaped(group.name), seed, escaped(run.file), ending_text(run), escaped(run.version), run.seed,
       shown_count(run.iterations()), shown_count(run.total_iterations),
-      run.date.empty() ? "" : " · log of " + run.date);
+      run.date.empty() ? "" : " · log of " + escaped(run.date));
   out += run_notes(run);
   if (run.command.empty()) {
     out += "<p class=\"note\">The log does not have the command; its options are below.</p>\n";
@@ -314,7 +314,7 @@ std::string run_text(const RunGroup& group, const Run& run) {
 }  // namespace
 
 std::string header_section(const Comparison& comparison) {
-  const std::vector<const Run*> runs = all_runs(comparison);
+  const std::vector<const TrainingRun*> runs = all_runs(comparison);
   std::string out =
       fmt::format("<header>\n<p class=\"kicker\">dssync training report</p>\n<h1>{}</h1>\n", escaped(subtitle(runs)));
   out += fmt::format("<p class=\"conclusion\">{}</p>\n", escaped(conclusion(comparison)));
@@ -355,7 +355,7 @@ std::string summary_section(const Comparison& comparison) {
 std::string runs_section(const Comparison& comparison) {
   std::string out = "<section id=\"runs\"><h2>The runs</h2>\n";
   for (const RunGroup& group : comparison.groups) {
-    for (const Run* run : group.runs) out += run_text(group, *run);
+    for (const TrainingRun* run : group.runs) out += run_text(group, *run);
   }
   return out + "</section>\n";
 }
