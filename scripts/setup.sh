@@ -16,7 +16,7 @@ build_packages=(
   libfmt-dev          # formats text and numbers
   libyaml-cpp-dev     # reads topology files
   libcli11-dev        # parses the command line
-  nlohmann-json3-dev  # writes --format json and training logs
+  nlohmann-json3-dev  # writes --format json and training logs, reads logs
   zlib1g-dev          # reads compressed data sets, checks checkpoints
   libtorch-dev        # PyTorch for C++: tensors, autograd, c10d
   libgloo-dev         # the transport of c10d's process groups
@@ -29,6 +29,7 @@ test_packages=(
   libbenchmark-dev    # the benchmark of the planner, which the dev build compiles too
   python3             # tests of the repository
   python3-pytest      # tests of the command line
+  chromium            # opens the page of dssync report
   clang-14            # compiles the fuzz targets
   libclang-rt-14-dev  # libFuzzer and the sanitizers of clang
 )
