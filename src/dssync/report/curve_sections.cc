@@ -219,9 +219,10 @@ std::string replanned_table(const Comparison& comparison) {
     }
   }
   if (rows.empty()) return {};
-  return "<h3>Plans that changed during a run</h3>\n<table><thead><tr><th>run</th><th class=\"n\">iteration</th><th "
+  return "<h3>Plans that changed during a run</h3>\n<div class=\"scroll\"><table><thead><tr><th>run</th><th "
+         "class=\"n\">iteration</th><th "
          "class=\"n\">after</th><th>reason</th></tr></thead>\n<tbody>\n" +
-         rows + "</tbody></table>\n";
+         rows + "</tbody></table></div>\n";
 }
 
 // Groups whose replicas were always equal, which a logarithmic axis cannot show.

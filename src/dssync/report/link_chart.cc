@@ -87,7 +87,8 @@ std::string range_text(const Figure& figure) {
 
 std::string table(const std::vector<FoldedLinks>& rows, std::size_t shown) {
   std::string out =
-      "<table><thead><tr><th>links</th><th class=\"n\">capacity</th><th class=\"n\">predicted per iteration</th><th "
+      "<div class=\"scroll\"><table><thead><tr><th>links</th><th class=\"n\">capacity</th><th class=\"n\">predicted "
+      "per iteration</th><th "
       "class=\"n\">measured per "
       "iteration</th><th class=\"n\">measured / predicted</th><th class=\"n\">predicted share of the iteration</th><th "
       "class=\"n\">measured share of "
@@ -104,7 +105,7 @@ std::string table(const std::vector<FoldedLinks>& rows, std::size_t shown) {
         row.predicted_share ? shown_percent(*row.predicted_share, 0) : "–",
         row.measured_share.count > 0 ? shown_percent(row.measured_share.mean, 0) : "–");
   }
-  out += "</tbody></table>\n";
+  out += "</tbody></table></div>\n";
   if (rows.size() > shown)
     out += fmt::format("<p class=\"note\">and {} more kinds of load, each below these.</p>\n", rows.size() - shown);
   return out;

@@ -17,6 +17,7 @@
 
 #include "dssync/base/error.h"
 #include "dssync/base/text.h"
+#include "dssync/report/iteration_line.h"
 
 namespace dssync {
 namespace {
@@ -29,26 +30,19 @@ const Json* find(const Json& object, const char* key) {
   return place == object.end() || place->is_null() ? nullptr : &*place;
 }
 
-// A number that one can go on calculating with. nlohmann-json writes what is not finite (a loss that exploded) as null.
+// nlohmann-json writes what is not finite (a loss that exploded) as null.
 double number(const Json& object, const char* key, double missing = 0) {
   const Json* value = find(object, key);
   if (value == nullptr || !value->is_number()) return missing;
-  const auto result = value->get<double>();
-  constexpr double kLargest = 1e18;
-  return std::isfinite(result) ? std::clamp(result, -kLargest, kLargest) : missing;
+  const double result = sound(value->get<double>());
+  return std::isnan(result) ? missing : result;
 }
 
-// What is out of all proportion, such as a loss on its way to infinity, would make a chart unreadable.
-float small_number(const Json& object, const char* key) {
-  constexpr double kLargest = 1e12;
-  const double value = number(object, key, std::numeric_limits<double>::quiet_NaN());
-  return std::abs(value) < kLargest ? static_cast<float>(value) : std::numeric_limits<float>::quiet_NaN();
+float sample(const Json& object, const char* key) {
+  return sound_sample(number(object, key, std::numeric_limits<double>::quiet_NaN()));
 }
 
-std::int64_t whole(const Json& object, const char* key) {
-  constexpr double kLargest = 9e15;  // doubles hold every whole number up to here
-  return static_cast<std::int64_t>(std::clamp(number(object, key), -kLargest, kLargest));
-}
+std::int64_t whole(const Json& object, const char* key) { return sound_whole(number(object, key)); }
 
 std::string text(const Json& object, const char* key) {
   const Json* value = find(object, key);
@@ -167,6 +161,12 @@ class Reader {
     }
   }
 
+  // REQUIRES: has_start().
+  void take(const IterationLine& line) {
+    run_.samples.push_back(line.sample);
+    run_.bytes_sent += line.bytes_sent;
+  }
+
   bool has_start() const { return has_start_; }
 
   TrainingRun finish(bool torn) {
@@ -176,13 +176,13 @@ class Reader {
 
  private:
   void iteration(const Json& line) {
-    run_.samples.push_back({.iteration = whole(line, "iteration"),
-                            .loss = small_number(line, "loss"),
-                            .seconds = small_number(line, "iteration_seconds"),
-                            .compute_seconds = small_number(line, "compute_seconds"),
-                            .sync_seconds = small_number(line, "sync_seconds"),
-                            .relative_disagreement = small_number(line, "relative_disagreement")});
-    run_.bytes_sent += std::max(0.0, number(line, "bytes_sent"));
+    take({.sample = {.iteration = whole(line, "iteration"),
+                     .loss = sample(line, "loss"),
+                     .seconds = sample(line, "iteration_seconds"),
+                     .compute_seconds = sample(line, "compute_seconds"),
+                     .sync_seconds = sample(line, "sync_seconds"),
+                     .relative_disagreement = sample(line, "relative_disagreement")},
+          .bytes_sent = std::max(0.0, number(line, "bytes_sent"))});
   }
 
   void evaluated(const Json& line) {
@@ -270,6 +270,10 @@ TrainingRun read_run(std::istream& input, const std::string& name) {
   for (int line_number = 1; std::getline(input, line); ++line_number) {
     const bool is_last = input.eof();  // it ended without a line end
     if (trimmed(line).empty()) continue;
+    if (const auto iteration = read_iteration_line(line); iteration && reader.has_start()) {
+      reader.take(*iteration);
+      continue;
+    }
     const Json json = Json::parse(line, nullptr, false);
     if (json.is_discarded() && is_last && reader.has_start()) {
       torn = true;

@@ -65,6 +65,19 @@ TEST(ReadRunTest, LossThatExplodedIsNoNumber) {
   EXPECT_TRUE(std::isnan(read(kStarted + iteration(1, "1e300")).samples[0].loss));
 }
 
+TEST(ReadRunTest, BothWaysToReadAnIterationAgree) {
+  for (const char* loss : {"1.5", "7", "-3", "null", "1e300", "\"no\"", "true", "[1]", "{}"}) {
+    const std::string line = iteration(3, loss);
+    const std::string spaced = "{ " + line.substr(1);  // not as the log writes it
+    const IterationSample fast = read(kStarted + line).samples.at(0);
+    const IterationSample slow = read(kStarted + spaced).samples.at(0);
+    EXPECT_EQ(fast.iteration, slow.iteration);
+    EXPECT_TRUE(fast.loss == slow.loss || (std::isnan(fast.loss) && std::isnan(slow.loss))) << loss;
+    EXPECT_EQ(fast.sync_seconds, slow.sync_seconds);
+    EXPECT_EQ(read(kStarted + line).bytes_sent, read(kStarted + spaced).bytes_sent);
+  }
+}
+
 TEST(ReadRunTest, TornLastLineIsLeftOut) {
   const TrainingRun run = read(kStarted + iteration(1) + R"({"event":"iterat)");
   EXPECT_TRUE(run.torn);
