@@ -29,7 +29,8 @@ std::string draw_row(const BarRow& row, double top, const Axis& axis) {
     done += row.parts[part];
     const double end = kLeft + room * axis.place(done);
     if (end - begin < 0.05) continue;
-    out += fmt::format(R"(<rect class="part p{}" x="{}" y="{}" width="{}" height="{}"/>)", part, coordinate(begin),
+    const std::string style = row.style < 0 ? fmt::format("part p{}", part) : fmt::format("part f{}", row.style % 8);
+    out += fmt::format(R"(<rect class="{}" x="{}" y="{}" width="{}" height="{}"/>)", style, coordinate(begin),
                        coordinate(top + 20), coordinate(end - begin), kBar);
   }
   out += fmt::format(R"(<text class="total" x="{}" y="{}">{}</text>)", coordinate(kLeft + room * axis.place(done) + 6),

@@ -12,6 +12,7 @@ struct BarRow {
   std::string name;
   std::vector<double> parts;  // as many as the chart has part names; not negative
   std::string total;          // written behind the bar; escaped
+  int style = -1;             // the colour of a series, instead of those of the parts
 };
 
 struct BarChart {

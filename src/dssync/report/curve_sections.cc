@@ -255,11 +255,11 @@ std::string unknown_networks(const Comparison& comparison, bool (*knows)(const R
 }
 
 constexpr const char* kAboutDisagreement =
-    "<div class=\"aside\"><p>Methods that average in groups let the replicas drift apart a little between two "
-    "averages. "
-    "What matters is that the distance stays small against the steps of training: it follows the learning rate, and "
-    "should fall with it. A curve that keeps growing means that the schedule mixes too little for this learning "
-    "rate.</p><p>Before every evaluation and checkpoint all replicas are averaged exactly.</p></div>\n";
+    "<div class=\"aside\"><p>Methods that do not average everyone in every iteration let the replicas drift apart a "
+    "little. What matters is that the distance stays small against the steps of training: it follows the learning "
+    "rate, "
+    "and should fall with it. A curve that keeps growing means that the replicas are averaged too seldom for this "
+    "learning rate.</p><p>Every evaluation begins with an exact average of all replicas.</p></div>\n";
 
 std::string load_note(const std::string& trees) {
   if (trees.find(" load</figcaption>") == std::string::npos) return {};
@@ -323,7 +323,8 @@ std::string disagreement_section(const Comparison& comparison) {
     return std::all_of(series.points.begin(), series.points.end(), [](const Point& point) { return point.y <= 0; });
   });
   chart.note =
-      "How far rank 0's replica is from the average, estimated in every iteration; median of neighbouring iterations.";
+      "The distance of the replicas from their average, estimated in every iteration; median of neighbouring "
+      "iterations.";
   if (!equal.empty()) chart.note += fmt::format(" Always 0: {}.", escaped(fmt::format("{}", fmt::join(equal, ", "))));
   const std::string drawn = draw(chart);
   if (drawn.empty()) {

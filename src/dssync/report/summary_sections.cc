@@ -218,7 +218,8 @@ std::string time_chart(const Comparison& comparison) {
                  .note = {}};
   for (const RunGroup& group : comparison.groups) {
     const Figure& time = group.seconds_to_accuracy;
-    chart.rows.push_back({group.name, {time.mean}, time.count > 0 ? shown_seconds(time.mean) : "not reached"});
+    const int style = static_cast<int>(&group - comparison.groups.data());
+    chart.rows.push_back({group.name, {time.mean}, time.count > 0 ? shown_seconds(time.mean) : "not reached", style});
   }
   return draw(chart);
 }
