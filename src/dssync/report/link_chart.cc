@@ -80,7 +80,7 @@ std::string draw_row(const FoldedLinks& row, double top, double scale) {
 
 std::string range_text(const Figure& figure) {
   if (figure.count == 0) return "–";
-  const std::string mean = shown_bytes(figure.mean);
+  std::string mean = shown_bytes(figure.mean);
   if (figure.count == 1 || shown_bytes(figure.low) == shown_bytes(figure.high)) return mean;
   return fmt::format("{} <small>({} to {})</small>", mean, shown_bytes(figure.low), shown_bytes(figure.high));
 }

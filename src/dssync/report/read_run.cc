@@ -80,9 +80,9 @@ std::vector<int> ranks_of(const Json& list) {
 }
 
 const Json& list_of(const Json& object, const char* key) {
-  static const Json empty = Json::array();
+  static const Json kEmpty = Json::array();
   const Json* value = find(object, key);
-  return value != nullptr && value->is_array() ? *value : empty;
+  return value != nullptr && value->is_array() ? *value : kEmpty;
 }
 
 // A tree whose parents stand before their children; empty where the list is something else.
