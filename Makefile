@@ -8,7 +8,7 @@ build = $(call say,"building: preset $(1)") && cmake --preset $(1) $(2) --log-le
 check = $(call say,"testing: preset $(1)") && ctest --preset $(1) -j $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build bench fuzz golden asan tsan format format-check tidy clean setup-build setup-test setup-lint
+.PHONY: help demo test build bench bench-testbed fuzz golden asan tsan format format-check tidy clean setup-build setup-test setup-bench setup-lint
 
 help:  ## print this list
 	@echo "make TARGET, where TARGET is one of"
@@ -33,6 +33,11 @@ bench: setup-test  ## measure how fast the planner is, and what averaging costs 
 	@build/release/bench/planner_bench
 	$(call say,"measuring averages")
 	@build/release/bench/averaging_bench
+
+bench-testbed: setup-bench  ## measure how well TCP uses the links of an emulated network
+	$(call build,release)
+	$(call say,"measuring links")
+	@bench/testbed_links.py build/release/cli/dssync
 
 fuzz: setup-test  ## fuzz the readers: FUZZ_SECONDS=20 or FUZZ_RUNS=1000000 for each target
 	$(call build,fuzz)
@@ -65,5 +70,5 @@ tidy: setup-lint  ## run clang-tidy over the library and the tools
 clean:  ## remove everything that was built
 	rm -rf build
 
-setup-build setup-test setup-lint: setup-%:
+setup-build setup-test setup-bench setup-lint: setup-%:
 	@scripts/setup.sh $*

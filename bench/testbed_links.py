@@ -8,6 +8,7 @@ Needs iperf3, and root or user namespaces."""
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -17,6 +18,7 @@ import tempfile
 import time
 
 PAYLOAD = 8948 / 9014  # of a full frame
+PORTS = itertools.count(5001)
 
 PAIR = "hosts:\n  - {{name: \"h[0-1]\", nic: {rate}Mbps}}\n"
 RACKS = """\
@@ -114,16 +116,18 @@ def network(tool, text):
         built.down()
 
 
-def iperf(net, pairs, *flags, port=5001):
+def iperf(net, pairs, *flags):
     """Starts a server and a client for each (client, server), the clients as much at once as can be; returns those, whose output
     is JSON."""
+    port = next(PORTS)  # a server may still be ending
     addresses = {server: net.address(server) for _, server in pairs}
     for _, server in pairs:
         listener = net.start(server, "iperf3", "--server", "--one-off", "--port", port, "--forceflush")
         while "listening" not in listener.stdout.readline():
             if listener.poll() is not None:
                 sys.exit(f"iperf3: {listener.stderr.read()}")
-    return [net.start(client, "iperf3", "--json", "--client", addresses[server], "--port", port, "--omit", 1, *flags)
+    return [net.start(client, "iperf3", "--json", "--client", addresses[server], "--port", port, "--omit", 1, "--length", "16K",
+                      *flags)
             for client, server in pairs]
 
 
@@ -136,9 +140,9 @@ def megabits(clients):
 
 
 def carried(net, pairs, seconds, links, *flags):
-    """What TCP carries over some links, in Mbit/s without headers, while flows between several hosts share them. Those of iperf3
-    start one after the other, so that only the links know what all of them do at the same time."""
-    load = iperf(net, pairs, "--time", seconds + 4, "--parallel", 4, *flags)
+    """What TCP carries over some links, in Mbit/s without headers, while many flows share them. Those of iperf3 start one after
+    the other, so that only the links know what all of them do at the same time."""
+    load = iperf(net, pairs, "--time", seconds + 4, *flags)
     time.sleep(2)
     samples = []
     for _ in range(2):
@@ -170,7 +174,7 @@ def measure_pairs(tool, rates, seconds):
             pair = [("h0", "h1")]
             single, _ = megabits(iperf(net, pair, "--time", seconds))
             many, _ = megabits(iperf(net, pair, "--time", seconds, "--parallel", 8))
-            ways = megabits(iperf(net, pair, "--time", seconds, "--parallel", 8, "--bidir"))
+            ways = carried(net, pair, seconds, ["h0 out", "h1 out"], "--parallel", 8, "--bidir")
             both = " / ".join(percent(way, rate) for way in ways)
             row(f"{rate} Mbit/s", percent(single, rate), percent(many, rate), both, net.drops(), net.timeouts())
 
@@ -181,10 +185,10 @@ def measure_uplink(tool, rates, seconds):
     for rate in rates:
         with network(tool, RACKS.format(nic=4 * rate, uplink=rate, last=3)) as net:
             pairs = [(f"a{i}", f"b{i}") for i in range(4)]
-            [one_way] = carried(net, pairs, seconds, ["rack-a up"])
-            ways = carried(net, pairs, seconds, ["rack-a up", "rack-b up"], "--bidir")
+            [one_way] = carried(net, pairs, seconds, ["rack-a up"], "--parallel", 4)
+            ways = carried(net, pairs, seconds, ["rack-a up", "rack-b up"], "--parallel", 4, "--bidir")
             load = iperf(net, pairs, "--time", seconds + 4, "--parallel", 4)
-            alone, _ = megabits(iperf(net, [("b0", "a0")], "--time", seconds, port=5002))
+            alone, _ = megabits(iperf(net, [("b0", "a0")], "--time", seconds))
             megabits(load)
             both = " / ".join(percent(way, rate) for way in ways)
             row(f"{rate} Mbit/s", percent(one_way, rate), both, percent(alone, rate), net.drops(), net.timeouts())

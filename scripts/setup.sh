@@ -3,6 +3,7 @@
 #
 #   scripts/setup.sh build   what `make build` and `make demo` need
 #   scripts/setup.sh test    that, and what `make test` needs
+#   scripts/setup.sh bench   what `make build` and `make bench-testbed` need
 #   scripts/setup.sh lint    what `make format` and `make tidy` need
 #
 # Asks nothing. Does not touch apt when nothing is missing; otherwise it needs root or sudo.
@@ -17,6 +18,7 @@ build_packages=(
   libyaml-cpp-dev     # reads topology files
   libcli11-dev        # parses the command line
   nlohmann-json3-dev  # writes --format json and training logs, reads logs
+  iproute2            # ip and tc, with which testbeds are built
   zlib1g-dev          # reads compressed data sets, checks checkpoints
   libtorch-dev        # PyTorch for C++: tensors, autograd, c10d
   libgloo-dev         # the transport of c10d's process groups
@@ -32,6 +34,10 @@ test_packages=(
   chromium            # opens the page of dssync report
   clang-14            # compiles the fuzz targets
   libclang-rt-14-dev  # libFuzzer and the sanitizers of clang
+)
+bench_packages=(
+  python3             # runs bench/testbed_links.py
+  iperf3              # measures links with TCP
 )
 lint_packages=(
   clang-14         # compiles what clang-tidy reads
@@ -61,9 +67,10 @@ as_root() {
 case "${1:-}" in
   build) wanted=("${build_packages[@]}") ;;
   test) wanted=("${build_packages[@]}" "${test_packages[@]}") ;;
+  bench) wanted=("${build_packages[@]}" "${bench_packages[@]}") ;;
   lint) wanted=("${build_packages[@]}" "${lint_packages[@]}") ;;
   *)
-    echo "usage: scripts/setup.sh build|test|lint" >&2
+    echo "usage: scripts/setup.sh build|test|bench|lint" >&2
     exit 2
     ;;
 esac

@@ -71,28 +71,31 @@ std::string port_lines(const std::string& port, NodeId bridge) {
       port, bridge);
 }
 
-int window_between(const Blueprint& plan, NodeId from, NodeId to) {
+Bandwidth slowest_between(const Blueprint& plan, NodeId from, NodeId to) {
   Bandwidth slowest = kMaxLinkRate;
   for (const LinkId link : links_between(plan, from, to)) {
     slowest = std::min(slowest, plan.links[static_cast<std::size_t>(link)].capacity);
   }
-  return tcp_window(slowest);
+  return slowest;
 }
 
-// Each path has its own window for TCP. The one that most have is that of the network's route, the others have routes
-// of their own.
+// TCP is set for each path. The kind of path that most are has the network's route, the others have routes of their
+// own.
 std::string route_lines(const Blueprint& plan, NodeId host) {
-  std::map<int, std::vector<const HostPlan*>> by_window;
-  for (const HostPlan& other : plan.hosts) by_window[window_between(plan, host, other.node)].push_back(&other);
-  const auto usual = std::max_element(by_window.begin(), by_window.end(),
+  std::map<std::string, std::vector<const HostPlan*>> by_settings;
+  for (const HostPlan& other : plan.hosts) {
+    if (other.node == host) continue;
+    by_settings[route_settings(slowest_between(plan, host, other.node))].push_back(&other);
+  }
+  if (by_settings.empty()) by_settings[""];  // there is no other host
+  const auto usual = std::max_element(by_settings.begin(), by_settings.end(),
                                       [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
   const std::string& own = host_plan(plan, host).address;
-  std::string text = fmt::format("route add 10.77.0.0/16 dev eth0 src {} window {}\n", own, usual->first);
-  for (const auto& [window, others] : by_window) {
-    if (window == usual->first) continue;
+  std::string text = fmt::format("route add 10.77.0.0/16 dev eth0 src {} {}\n", own, usual->first);
+  for (const auto& [settings, others] : by_settings) {
+    if (settings == usual->first) continue;
     for (const HostPlan* other : others) {
-      if (other->node == host) continue;
-      text += fmt::format("route add {}/32 dev eth0 src {} window {}\n", other->address, own, window);
+      text += fmt::format("route add {}/32 dev eth0 src {} {}\n", other->address, own, settings);
     }
   }
   return text;
@@ -192,9 +195,10 @@ std::string fabric_bridge_batch(const Blueprint& blueprint) {
 
 std::string host_ip_batch(const Blueprint& blueprint, NodeId host) {
   const std::string& own = host_plan(blueprint, host).address;
+  // Frames as they are on the wire: a card's offloading would send up to 64 kB as one.
   std::string text = fmt::format(
       "link set dev lo up\n"
-      "link set dev eth0 up\n"
+      "link set dev eth0 gso_max_segs 1 up\n"
       "address add {}/16 dev eth0 noprefixroute\n",
       own);
   text += route_lines(blueprint, host);

@@ -15,10 +15,14 @@ namespace {
 
 constexpr std::uint64_t kFrame = kMtu + 14;       // with its Ethernet header
 constexpr double kLateness = 500e-6;              // of the kernel's timers, which the bucket makes up for
-constexpr std::uint64_t kLeastQueue = 2'000'000;  // bytes
-constexpr double kQueueSeconds = 0.05;
+constexpr std::uint64_t kLeastBurst = 1'600;      // bytes
+constexpr std::uint64_t kLeastQueue = 4'000'000;  // bytes
+constexpr double kQueueSeconds = 0.1;
 constexpr double kWindowSeconds = 4e-3;
 constexpr double kLeastWindow = 4 * kMtu;
+constexpr double kFlows = 16;        // that are to share a link without repeating for nothing
+constexpr double kUsualTimer = 0.2;  // the kernel's
+constexpr double kLongestTimer = 2;
 constexpr double kLeastBuffer = 1e6;  // bytes
 
 std::uint64_t bytes_in(Bandwidth rate, double seconds) {
@@ -37,7 +41,7 @@ std::string class_lines(const std::string& verb, const std::string& device, Band
   for (const auto& [number, priority] : {std::pair(2, 1), std::pair(3, 0)}) {
     text += fmt::format(
         "class {} dev {} parent 1:1 classid 1:{} htb rate {}bit ceil {}bit burst {}b cburst {}b prio {} quantum {}\n",
-        verb, device, number, promised, bucket.bits_per_second, kFrame, bucket.burst, priority, kQuantum);
+        verb, device, number, promised, bucket.bits_per_second, kLeastBurst, bucket.burst, priority, kQuantum);
   }
   return text;
 }
@@ -46,7 +50,7 @@ std::string class_lines(const std::string& verb, const std::string& device, Band
 
 Bucket bucket_for(Bandwidth rate) {
   return {.bits_per_second = static_cast<std::uint64_t>(std::llround(rate.bytes_per_second * 8)),
-          .burst = kFrame + bytes_in(rate, kLateness),
+          .burst = std::max(kLeastBurst, bytes_in(rate, kLateness)),
           .limit = std::max(kLeastQueue, bytes_in(rate, kQueueSeconds))};
 }
 
@@ -96,6 +100,13 @@ std::vector<Bandwidth> shown_rates(const std::string& answers) {
 
 int tcp_window(Bandwidth slowest) {
   return static_cast<int>(std::max(kLeastWindow, slowest.bytes_per_second * kWindowSeconds));
+}
+
+std::string route_settings(Bandwidth slowest) {
+  const int window = tcp_window(slowest);
+  const double queue_seconds = kFlows * window / slowest.bytes_per_second;
+  const double timer = std::clamp(2 * queue_seconds, kUsualTimer, kLongestTimer);
+  return fmt::format("window {} rto_min {}ms", window, std::llround(timer * 1e3));
 }
 
 std::vector<std::pair<std::string, std::string>> tcp_settings(Bandwidth nic) {

@@ -22,7 +22,7 @@ inline constexpr Bandwidth kMaxLinkRate{100e9 / 8};
 // A token bucket.
 struct Bucket {
   std::uint64_t bits_per_second = 0;
-  std::uint64_t burst = 0;  // bytes that an idle link may send at once
+  std::uint64_t burst = 0;  // bytes that an idle link may send at once, besides the frame that uses up the last of them
   std::uint64_t limit = 0;  // bytes that wait at most
 };
 
@@ -43,6 +43,10 @@ std::vector<Bandwidth> shown_rates(const std::string& answers);
 // The bytes that one flow of TCP may have under way on a path whose slowest link has this rate: enough to fill it, few
 // enough that the queues of links that many flows share stay short and do not overflow.
 int tcp_window(Bandwidth slowest);
+
+// The options of `ip route` for such a path: its window, and a shortest timer for repeating that is longer than its
+// queues.
+std::string route_settings(Bandwidth slowest);
 
 // Settings of a network namespace, as files below /proc/sys/net and their text. `nic` is the rate of its cable.
 std::vector<std::pair<std::string, std::string>> tcp_settings(Bandwidth nic);
