@@ -126,8 +126,7 @@ def iperf(net, pairs, *flags):
         while "listening" not in listener.stdout.readline():
             if listener.poll() is not None:
                 sys.exit(f"iperf3: {listener.stderr.read()}")
-    return [net.start(client, "iperf3", "--json", "--client", addresses[server], "--port", port, "--omit", 1, "--length", "16K",
-                      *flags)
+    return [net.start(client, "iperf3", "--json", "--client", addresses[server], "--port", port, "--omit", 1, *flags)
             for client, server in pairs]
 
 
@@ -146,7 +145,8 @@ def carried(net, pairs, seconds, links, *flags):
     time.sleep(2)
     samples = []
     for _ in range(2):
-        samples.append((time.perf_counter(), {link["name"]: link["bytes"] for link in net.status()["links"]}))
+        bytes_so_far = {link["name"]: link["bytes"] for link in net.status()["links"]}  # the last thing that it looks at
+        samples.append((time.perf_counter(), bytes_so_far))
         time.sleep(seconds)
     megabits(load)
     (start, before), (end, after) = samples

@@ -195,12 +195,14 @@ std::string fabric_bridge_batch(const Blueprint& blueprint) {
 
 std::string host_ip_batch(const Blueprint& blueprint, NodeId host) {
   const std::string& own = host_plan(blueprint, host).address;
-  // Frames as they are on the wire: a card's offloading would send up to 64 kB as one.
+  const NodePlan& node = blueprint.nodes[static_cast<std::size_t>(host)];
+  const LinkPlan& nic = blueprint.links[static_cast<std::size_t>(node.up)];
+  // Without a limit, up to 64 kB would be sent as one frame, whatever the link's burst.
   std::string text = fmt::format(
       "link set dev lo up\n"
-      "link set dev eth0 gso_max_segs 1 up\n"
+      "link set dev eth0 gso_max_segs {} up\n"
       "address add {}/16 dev eth0 noprefixroute\n",
-      own);
+      frames_at_once(nic.capacity), own);
   text += route_lines(blueprint, host);
   const auto add_neighbour = [&](const std::string& address, const std::string& mac) {
     text += fmt::format("neigh replace {} lladdr {} dev eth0 nud permanent\n", address, mac);

@@ -18,6 +18,7 @@ constexpr double kLateness = 500e-6;              // of the kernel's timers, whi
 constexpr std::uint64_t kLeastBurst = 1'600;      // bytes
 constexpr std::uint64_t kLeastQueue = 4'000'000;  // bytes
 constexpr double kQueueSeconds = 0.1;
+constexpr double kPassSeconds = 250e-6;
 constexpr double kWindowSeconds = 4e-3;
 constexpr double kLeastWindow = 4 * kMtu;
 constexpr double kFlows = 16;        // that are to share a link without repeating for nothing
@@ -96,6 +97,10 @@ std::vector<Bandwidth> shown_rates(const std::string& answers) {
     rates.push_back({number * factor->second / 8});
   }
   return rates;
+}
+
+int frames_at_once(Bandwidth nic) {
+  return static_cast<int>(std::clamp(nic.bytes_per_second * kPassSeconds / kMtu, 1.0, 7.0));  // 64 kB at most
 }
 
 int tcp_window(Bandwidth slowest) {

@@ -40,6 +40,10 @@ std::string rate_query(const std::string& device);
 // The rates in the answers to one or several queries, in their order, as tc rounds them.
 std::vector<Bandwidth> shown_rates(const std::string& answers);
 
+// How many frames a host may pass on as one, which saves CPU time: no more than the link takes a quarter of a
+// millisecond for.
+int frames_at_once(Bandwidth nic);
+
 // The bytes that one flow of TCP may have under way on a path whose slowest link has this rate: enough to fill it, few
 // enough that the queues of links that many flows share stay short and do not overflow.
 int tcp_window(Bandwidth slowest);
