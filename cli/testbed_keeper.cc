@@ -89,7 +89,7 @@ std::string start_keeper(const Topology& topology, const std::string& name, cons
   const std::string message = read_message(ends[0]);
   close(ends[0]);
   if (message.empty()) throw Error("the process that was to hold the testbed was killed");
-  const std::string text = message.substr(1);
+  std::string text = message.substr(1);
   if (message.front() == kBadInput) throw InputError(text);
   if (message.front() == kFailed) throw Error(text);
   return text;

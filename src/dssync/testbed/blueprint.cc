@@ -15,7 +15,6 @@ namespace dssync {
 namespace {
 
 constexpr const char* kFabricAddress = "10.77.255.254";
-constexpr const char* kMarkAddress = "10.77.255.253";
 constexpr int kHostsPerByte = 250;  // last bytes 1 to 250: none that looks like a network or a broadcast
 
 std::string mac_of(int number) { return fmt::format("02:00:0a:4d:{:02x}:{:02x}", number / 256, number % 256); }
@@ -62,6 +61,14 @@ std::vector<NodeId> path_up(const Blueprint& plan, NodeId node) {
   std::vector<NodeId> path;
   for (; node != kNone; node = plan.nodes[static_cast<std::size_t>(node)].parent) path.push_back(node);
   return path;
+}
+
+// On `lo`, because cables vanish with the fabric while a process in a host may live on.
+std::string mark_lines(const std::string& mark) {
+  std::string text;
+  std::istringstream addresses(mark);
+  for (std::string address; addresses >> address;) text += fmt::format("address add {}/32 dev lo\n", address);
+  return text;
 }
 
 std::string port_lines(const std::string& port, NodeId bridge) {
@@ -176,7 +183,7 @@ std::string fabric_ip_batch(const Blueprint& blueprint, const NamespaceFile& nam
   for (const HostPlan& host : blueprint.hosts) {
     text += fmt::format("neigh replace {} lladdr {} dev s0 nud permanent\n", host.address, host.mac);
   }
-  text += fmt::format("neigh replace {} lladdr {} dev s0 nud permanent\n", kMarkAddress, blueprint.mark);
+  text += mark_lines(blueprint.mark);
   return text;
 }
 
@@ -211,7 +218,7 @@ std::string host_ip_batch(const Blueprint& blueprint, NodeId host) {
     if (other.node != host) add_neighbour(other.address, other.mac);
   }
   add_neighbour(blueprint.fabric_address, blueprint.fabric_mac);
-  add_neighbour(kMarkAddress, blueprint.mark);
+  text += mark_lines(blueprint.mark);
   return text;
 }
 

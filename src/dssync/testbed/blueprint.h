@@ -48,7 +48,8 @@ struct Blueprint {
   std::vector<LinkPlan> links;  // by LinkId
   std::string fabric_address;
   std::string fabric_mac;
-  std::string mark;  // a random MAC that every namespace of this testbed knows, and none of another's
+  // Random addresses, 127.X.Y.Z with spaces between, that every namespace of this testbed has, and none of another's.
+  std::string mark;
 };
 
 // Throws InputError where the topology has too many hosts or a rate that cannot be shaped.

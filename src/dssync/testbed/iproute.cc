@@ -125,7 +125,7 @@ std::string find_program(const std::string& name) {
   std::istringstream folders(std::string(path == nullptr ? "" : path) + ":/usr/sbin:/sbin:/usr/bin:/bin");
   for (std::string folder; std::getline(folders, folder, ':');) {
     if (folder.empty() || folder.front() != '/') continue;
-    const std::string file = folder + "/" + name;
+    std::string file = fmt::format("{}/{}", folder, name);
     if (access(file.c_str(), X_OK) == 0) return file;
   }
   return "";

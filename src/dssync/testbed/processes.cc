@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <set>
 #include <sstream>
+#include <string_view>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <thread>
@@ -39,11 +40,16 @@ std::vector<pid_t> all_processes() {
 }
 
 bool has_mark(pid_t process, const std::string& mark) {
-  std::ifstream table(fmt::format("/proc/{}/net/arp", process));
-  for (std::string line; std::getline(table, line);) {
-    if (line.find(mark) != std::string::npos) return true;
+  std::set<std::string> missing;
+  std::istringstream addresses(mark);
+  for (std::string address; addresses >> address;) missing.insert(address);
+  std::ifstream table(fmt::format("/proc/{}/net/fib_trie", process));
+  for (std::string line; std::getline(table, line) && !missing.empty();) {
+    constexpr std::string_view kLeaf = "|-- ";
+    const std::size_t leaf = line.find(kLeaf);
+    if (leaf != std::string::npos) missing.erase(line.substr(leaf + kLeaf.size()));
   }
-  return false;
+  return !mark.empty() && missing.empty();
 }
 
 // A handle on the process that stays its own when the number is used again; empty where it has ended.

@@ -16,7 +16,7 @@ std::uint64_t process_start(pid_t process);
 // Which start of the machine this is.
 std::string boot_id();
 
-// The processes whose network namespace has `mark` (a MAC) among its neighbours. Not the calling one. Numbers of
+// The processes whose network namespace has all addresses of `mark` (Blueprint). Not the calling one. Numbers of
 // namespaces are used again by the kernel, marks are not.
 std::vector<pid_t> processes_marked(const std::string& mark);
 

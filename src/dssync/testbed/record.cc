@@ -198,7 +198,7 @@ void Registry::add(TestbedRecord& record) const {
   if (!record.name.empty()) check_testbed_name(record.name);
   prepare_folder(folder_);
   const bool is_named = !record.name.empty();
-  const std::filesystem::path draft = folder_ / fmt::format(".{}.{}", record.builder, record.blueprint.mark);
+  const std::filesystem::path draft = folder_ / fmt::format(".draft-{}", record.builder);
   for (int number = 1;; ++number) {
     if (!is_named) record.name = fmt::format("testbed-{}", number);
     std::ofstream out(draft, std::ios::binary | std::ios::trunc);

@@ -38,7 +38,7 @@ class RecordTest : public ::testing::Test {
     result.builder = getpid();
     result.builder_start = process_start(getpid());
     result.boot = boot_id();
-    result.blueprint = blueprint_of(testing::racks(2, 2, 1e6, 5e5), "02:00:00:00:00:07");
+    result.blueprint = blueprint_of(testing::racks(2, 2, 1e6, 5e5), "127.1.2.3 127.4.5.6");
     result.descriptors = {11, 12, 13, 14};
     return result;
   }

@@ -27,10 +27,9 @@ namespace {
 
 std::string random_mark() {
   std::random_device device;
-  std::uniform_int_distribution<int> byte(0, 255);
-  std::string mark = "02";
-  for (int i = 0; i < 5; ++i) mark += fmt::format(":{:02x}", byte(device));
-  return mark;
+  std::uniform_int_distribution<int> byte(1, 254);
+  const auto address = [&] { return fmt::format("127.{}.{}.{}", byte(device), byte(device), byte(device)); };
+  return address() + " " + address();
 }
 
 void check_machine(const Blueprint& plan) {
