@@ -14,7 +14,7 @@ help:  ## print this list
 	@echo "make TARGET, where TARGET is one of"
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  \1\t\2/p' Makefile | expand -t 17
 
-demo: build  ## build, plan the example network, explain the plan and train with it
+demo: build  ## build, train with four methods on an emulated network, compare them
 	@scripts/demo.sh
 
 test: setup-test  ## build and run everything that must hold: unit tests, command line, fuzzing for a minute

@@ -56,6 +56,10 @@ void add_bench_flags(CLI::App& app, BenchCommand& command) {
       ->type_name("TIME")
       ->group(kMeasuringGroup);
   add_sync_flags(app, command.sync, kMethodGroup);
+  add_parsed(app, "--trace", benchmark.trace, parse_path,
+             "What happened when on every worker, for Perfetto or chrome://tracing")
+      ->type_name("FILE")
+      ->group(kOutputGroup);
   add_output_flags(app, command.format, command.color);
   for (const char* flag : {"--format", "--color"}) app.get_option(flag)->group(kOutputGroup);
 }

@@ -13,10 +13,12 @@
 #include "dssync/base/durable_file.h"
 #include "dssync/base/error.h"
 #include "dssync/base/text.h"
+#include "dssync/report/comparison.h"
 #include "dssync/report/read_run.h"
 #include "dssync/report/report.h"
 #include "flags.h"
 #include "output.h"
+#include "report_text.h"
 #include "text/style.h"
 
 namespace dssync::cli {
@@ -81,7 +83,8 @@ void run_report(const ReportFlags& flags) {
   }
   const std::string page = make_report(runs, {.accuracy = flags.accuracy});
   write_durably(flags.output, {page}, "the report");
-  write_result(fmt::format("{}: {} of {}\n", printable(flags.output), counted(runs.size(), "run"),
+  write_result(comparison_as_text(compare(runs, flags.accuracy)) +
+               fmt::format("{}: {} of {}\n", printable(flags.output), counted(runs.size(), "run"),
                            counted(flags.logs.size(), "log")));
 }
 

@@ -1,36 +1,60 @@
 #!/usr/bin/env bash
-# Plans the shipped example network, explains the answer, and trains with it. `make demo` builds and then runs this.
+# The main job: trains the same model with four methods on an emulated network with a bottleneck, and compares them.
+# `make demo` builds and then runs this. The logs and the report stay in build/demo.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+tool=build/release/cli/dssync
+network=examples/topologies/contended-racks.yaml
+folder=build/demo
+mkdir -p "$folder"
+rm -f "$folder"/*.jsonl
+
+run() {
+  printf '$ %s\n\n' "dssync $*"
+  "$tool" "$@"
+}
+
 cat <<'TEXT'
 
-Eight workers train one model together: four in rack A, four in rack B. A host's network card moves 200 Mbit/s, but all
-traffic between the racks shares uplinks of 50 Mbit/s. Averaging everything among all workers after every iteration makes
+Eight workers train one model together: four in rack A, four in rack B. A host's network card moves 40 Mbit/s, but all
+traffic between the racks shares uplinks of 10 Mbit/s. Averaging everything among all workers after every iteration makes
 everyone wait for those uplinks. So we ask: who should average with whom, and when, if the replicas may drift apart a little?
 
 TEXT
+run plan --topology "$network" --bytes 424kB
 
-command=(dssync plan --topology examples/topologies/two-racks.yaml)
-printf '$ %s\n\n' "${command[*]}"
-"build/release/cli/${command[@]}"
+emulate=(--emulate)
+if problem=$("$tool" testbed up --topology "$network" --name demo-check 2>&1 >/dev/null); then
+  "$tool" testbed down demo-check >/dev/null
+  cat <<'TEXT'
 
-cat <<'TEXT'
-
-In short: workers average inside their rack or not at all in most rounds, and now and then all of them meet, so that what one
-learns soon reaches the others. Everyone still trains one model, and hardly anyone waits for the uplinks.
-
-Now eight worker processes on this machine train a small network with that plan, for one epoch of Fashion-MNIST. (The plan is
-that of the two racks; on this machine nothing is slowed down.)
+Now four methods train on that network, one after another, with the same data and the same model: Fashion-MNIST, 20,000
+images, one epoch. The network is emulated on this machine: each host is a network namespace, and its links are as slow as
+the file says. Every message is real TCP.
 
 TEXT
+else
+  emulate=()
+  printf '\nThis machine cannot emulate the network, so the workers use loopback, where nothing is slow:\n  %s\n' "$problem"
+  printf 'The comparison below shows that all methods train, but not what they gain.\n\n'
+fi
 
-command=(dssync train --topology examples/topologies/two-racks.yaml --method ds-sync --epochs 1)
-printf '$ %s\n\n' "${command[*]}"
-"build/release/cli/${command[@]}"
+train=(--topology "$network" "${emulate[@]}" --data fashion-mnist --model cnn --train-examples 20000 --epochs 1
+       --evaluate-every-iterations 13)
+for method in bsp-ring bsp-hierarchical ssp ds-sync; do
+  overlap=()
+  [ "$method" = ds-sync ] && overlap=(--overlap)
+  run train --method "$method" "${overlap[@]}" "${train[@]}" --log "$folder/$method.jsonl"
+  echo
+done
 
-cat <<'TEXT'
+run report "$folder"/{bsp-ring,bsp-hierarchical,ssp,ds-sync}.jsonl -o "$folder/report.html"
 
-Try your own network: write it like examples/topologies/two-racks.yaml, then
-  build/release/cli/dssync plan --topology FILE
+cat <<TEXT
+
+The whole comparison, with curves, links and the plan: open $folder/report.html in a browser.
+Try your own network: write it like $network, then
+  $tool plan --topology FILE
+  $tool bench --topology FILE --emulate
 TEXT

@@ -18,7 +18,7 @@ def report(dssync, tmp_path):
         page = tmp_path / "page.html"
         result = dssync("report", *arguments, "-o", page)
         assert result.returncode == 0, result.stderr
-        assert result.stdout.startswith(f"{page}: ")
+        assert result.stdout.splitlines()[-1].startswith(f"{page}: ")
         return page.read_text(encoding="utf-8").replace(NO_BREAK, " ")
 
     return run

@@ -10,13 +10,16 @@
 #include <torch/nn/module.h>
 
 #include "dssync/runtime/method_cost.h"
+#include "dssync/training/exchange.h"
 #include "dssync/training/pace.h"
 #include "dssync/training/threads.h"
+#include "dssync/training/trace_file.h"
 
 namespace dssync {
 namespace {
 
 constexpr std::int64_t kLayers = 16;
+constexpr std::size_t kSpans = 20'000;  // that each worker keeps: the first ones
 
 // Parameters of a given size in equal layers. Its gradients appear from the last layer to the first.
 class LayeredModel : public torch::nn::Module {
@@ -48,13 +51,13 @@ class LayeredModel : public torch::nn::Module {
 // One method with a model of its own.
 class Contestant {
  public:
-  Contestant(World& world, const Topology& topology, const BenchmarkOptions& options, Method method)
+  Contestant(World& world, const Topology& topology, const BenchmarkOptions& options, Method method, Timeline* timeline)
       : model_(std::max<std::int64_t>(1, options.bytes / static_cast<std::int64_t>(sizeof(float)))),
         pace_(model_, options.compute),
         computes_(options.compute.count() > 0) {
     SyncOptions sync = options.sync;
     sync.method = method;
-    sync_ = make_synchronizer(world, {model_.tensors(), {}, {}}, topology, sync);
+    sync_ = make_synchronizer(world, {model_.tensors(), {}, {}}, topology, sync, timeline);
     figures_.method = method;
     if (sync_->plan() != nullptr) figures_.plan = *sync_->plan();
     figures_.predicted =
@@ -115,10 +118,11 @@ class Meeting {
 
 class Benchmark {
  public:
-  Benchmark(World& world, const Topology& topology, const BenchmarkOptions& options, const LinkCounter& count)
+  Benchmark(World& world, const Topology& topology, const BenchmarkOptions& options, const LinkCounter& count,
+            Timeline* timeline)
       : meeting_(world), count_(world.rank() == 0 ? count : nullptr) {
     for (const Method method : options.methods) {
-      contestants_.push_back(std::make_unique<Contestant>(world, topology, options, method));
+      contestants_.push_back(std::make_unique<Contestant>(world, topology, options, method, timeline));
     }
   }
 
@@ -177,9 +181,14 @@ class Benchmark {
 std::vector<MethodFigures> run_benchmark(World& world, const Topology& topology, const BenchmarkOptions& options,
                                          const LinkCounter& count, const BlockWatcher& watcher) {
   use_threads(1);
-  Benchmark benchmark(world, topology, options, count);
+  Exchange exchange(world);
+  const bool is_traced = !options.trace.empty();
+  const Clock::time_point origin = is_traced ? common_origin(exchange) : Clock::time_point();
+  Timeline timeline(kSpans);
+  Benchmark benchmark(world, topology, options, count, is_traced ? &timeline : nullptr);
   benchmark.warm_up();
   for (int repeat = 0; repeat < options.repeats; ++repeat) benchmark.run_blocks(watcher);
+  if (is_traced) write_trace(exchange, world.rank(), timeline, origin, options.trace);
   return benchmark.figures();
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -21,6 +22,7 @@ struct BenchmarkOptions {
   int iterations = 10;             // in a block; a method with a cycle does whole cycles, at least as many
   int repeats = 5;                 // blocks of each method; methods take turns
   Seconds compute{0};
+  std::filesystem::path trace{};  // of rank 0, one Chrome trace of all workers; empty: none
 };
 
 // One method, as rank 0 sees it.

@@ -82,7 +82,7 @@ TEST_P(AveragesTest, OfEveryoneOnEveryNetworkEqualTheReference) {
     const int size = network.topology.workers();
     const Group group = everybody(size);
     run_ranks(size, [&](World& world) {
-      ChainBuilder builder(world, topology);
+      ChainBuilder builder(world, network.topology);
       builder.add(lower_to_ring(group, network.topology), size);
       builder.add(lower_hierarchically(group, network.topology), size);
       const std::vector<Chain> chains = builder.build();
@@ -174,8 +174,9 @@ TEST(EngineTest, MembersEndWithTheSameBits) {
 
 TEST(EngineTest, CountsTheBytesThatTheRingSends) {
   run_ranks(4, [&](World& world) {
+    const Topology topology = testing::flat(4);
     ChainBuilder builder(world, topology);
-    builder.add(lower_to_ring(everybody(4), testing::flat(4)), 4);
+    builder.add(lower_to_ring(everybody(4), topology), 4);
     const std::vector<Chain> chains = builder.build();
     Engine engine(world, nullptr);
     engine.average(at::zeros({1000}), chains.front(), 0, Seconds(0));

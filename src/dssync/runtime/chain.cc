@@ -9,15 +9,22 @@
 namespace dssync {
 namespace {
 
-std::vector<Step> steps_of(const std::vector<Stage>& phase, Rank rank) {
+std::vector<Step> steps_of(const std::vector<Stage>& phase, Rank rank, double seconds_per_byte) {
   std::vector<Step> steps;
   for (const Stage& stage : phase) {
     const auto self = std::find(stage.members.begin(), stage.members.end(), rank);
     if (self == stage.members.end()) continue;
-    steps.push_back(
-        {stage.kind, stage.members, stage.bounds, static_cast<int>(self - stage.members.begin()), Channel()});
+    steps.push_back({stage.kind, stage.members, stage.bounds, static_cast<int>(self - stage.members.begin()), Channel(),
+                     seconds_per_byte});
   }
   return steps;
+}
+
+// The time of the busiest link for each byte of the vector.
+double busiest(const Lowering& lowering, const Topology& topology) {
+  GroupLoad load = load_of(lowering, topology, 1);
+  load.latency = Seconds(0);
+  return load.duration(topology).count();
 }
 
 bool reduces(const std::vector<Stage>& phase) {
@@ -43,11 +50,9 @@ std::size_t ChainBuilder::add(const Lowering& lowering, int group_size, int roun
   Chain chain;
   chain.group_size = group_size;
   chain.round = round;
-  GroupLoad load = load_of(lowering, topology_, 1);
-  load.latency = Seconds(0);
-  chain.seconds_per_byte = load.duration(topology_).count();
+  chain.seconds_per_byte = busiest(lowering, topology_);
   for (const std::vector<Stage>& phase : lowering.phases) {
-    chain.phases.push_back(steps_of(phase, world_.rank()));
+    chain.phases.push_back(steps_of(phase, world_.rank(), busiest({{phase}}, topology_)));
     if (reduces(phase)) chain.reduced_after = chain.phases.size();
   }
   chains_.push_back(std::move(chain));

@@ -22,6 +22,7 @@ struct Step {
   std::vector<double> bounds;  // as in Stage
   int index = 0;               // of this worker in `members`
   Channel channel;
+  double seconds_per_byte = 0;  // of the vector, that the busiest link needs for this step and those beside it
 };
 
 // Steps of one phase run side by side; a phase starts when the one before it is done.

@@ -79,7 +79,19 @@ Work start_reduce_scatter(Operation& operation) {
   return operation.step->channel->alltoall_base(operation.scratch, input, out, in);
 }
 
-Work start_all_reduce(const Operation& operation) {
+// Two exchange all that they have, which is as many bytes as a ring of two sends, in one step instead of two.
+Work start_exchange(Operation& operation) {
+  at::Tensor input = operation.range();
+  const int64_t size = input.numel();
+  const bool is_first = operation.own() == 0;
+  std::vector<int64_t> sizes = is_first ? std::vector<int64_t>{0, size} : std::vector<int64_t>{size, 0};
+  std::vector<int64_t> same = sizes;
+  operation.scratch = at::empty_like(input);
+  return operation.step->channel->alltoall_base(operation.scratch, input, sizes, same);
+}
+
+Work start_all_reduce(Operation& operation) {
+  if (operation.step->members.size() == 2) return start_exchange(operation);
   std::vector<at::Tensor> tensors = {operation.range()};
   return operation.step->channel->allreduce(tensors);
 }
@@ -110,6 +122,8 @@ void finish(Operation& operation) {
   if (operation.step->kind == Stage::Kind::kReduceScatter && operation.mine() > 0) {
     at::Tensor slice = operation.own_slice();
     at::sum_out(slice, operation.scratch.view({-1, operation.mine()}), 0);
+  } else if (operation.step->kind == Stage::Kind::kAllReduce && operation.scratch.defined()) {
+    operation.range().add_(operation.scratch);
   }
   operation.scratch = at::Tensor();
 }
@@ -122,7 +136,7 @@ at::Tensor held_by(const Operation& operation) {
 // Pieces of a chain with several phases: short enough that filling and draining the pipeline takes little of the time
 // that everything takes together, but each of them worth its fixed costs.
 int64_t pieces_of_a_pipeline(double bytes, double seconds, Seconds together) {
-  constexpr double kPiecesInAll = 24;
+  constexpr double kPiecesInAll = 12;
   constexpr double kLeastSeconds = 0.005;
   constexpr double kLeastBytes = 16 << 10;
   const double piece = std::max(kLeastSeconds, together.count() / kPiecesInAll);
@@ -140,6 +154,17 @@ int64_t elements_of_a_piece(const at::Tensor& vector, const Chain& chain, Second
     pieces = 2;
   }
   return std::max<int64_t>(1, (vector.numel() + pieces - 1) / pieces);
+}
+
+// Operations of a process group that run side by side share its links: the more of them, the later the first one is
+// done and the next phase has something to do. So only as many as it takes to have no link wait for the next message.
+int most_at_once(const Operation& operation) {
+  constexpr double kGap = 0.06;  // seconds from the end of one operation to the first bytes of the next, at worst
+  constexpr double kMost = 4;    // as World's process groups have threads
+  const double bytes =
+      static_cast<double>(operation.vector.numel()) * static_cast<double>(operation.vector.element_size());
+  const double seconds = std::max(1e-9, bytes * operation.step->seconds_per_byte);
+  return 1 + static_cast<int>(std::ceil(std::min(kMost - 1, kGap / seconds)));
 }
 
 }  // namespace
@@ -205,6 +230,12 @@ class Engine::Conductor {
     std::size_t phase;
   };
 
+  // The operations of one process group, in the order that all its members follow.
+  struct Queue {
+    std::deque<Place> waiting;
+    int running = 0;
+  };
+
   enum class Drive { kIncoming, kAll };
 
   // REQUIRES: mutex_ is held.
@@ -260,7 +291,7 @@ class Engine::Conductor {
     }
     for (std::size_t phase = 0; phase < average.phases.size(); ++phase) {
       for (Operation& operation : average.phases[phase]) {
-        queues_[operation.step->channel.get()].push_back({&average, &operation, phase});
+        queues_[operation.step->channel.get()].waiting.push_back({&average, &operation, phase});
       }
     }
     average.pending = average.phases.front().size();
@@ -291,12 +322,18 @@ class Engine::Conductor {
 
   void start_ready() {
     for (auto& [channel, queue] : queues_) {
-      while (!queue.empty() && queue.front().average->phase == queue.front().phase) {
-        const Place place = queue.front();
-        queue.pop_front();
+      while (!queue.waiting.empty() && may_start(queue)) {
+        const Place place = queue.waiting.front();
+        queue.waiting.pop_front();
+        ++queue.running;
         begin(place);
       }
     }
+  }
+
+  static bool may_start(const Queue& queue) {
+    const Place& first = queue.waiting.front();
+    return first.average->phase == first.phase && queue.running < most_at_once(*first.operation);
   }
 
   void begin(const Place& place) {
@@ -322,6 +359,7 @@ class Engine::Conductor {
     } catch (const std::exception& error) {
       throw explained(operation, error);
     }
+    --queues_[operation.step->channel.get()].running;
     finish(operation);
     account(place);
     operation.work = Work();
@@ -371,7 +409,7 @@ class Engine::Conductor {
 
   // Of whoever drives.
   std::list<Average> under_way_;
-  std::map<ChannelType*, std::deque<Place>> queues_;
+  std::map<ChannelType*, Queue> queues_;
 
   std::mutex mutex_;
   std::condition_variable background_;

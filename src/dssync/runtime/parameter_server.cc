@@ -253,7 +253,7 @@ class ParameterServer final : public BaseSynchronizer {
                           fmt::format("staleness {}", options.method == Method::kSsp ? options.staleness : -1)}),
         base_(flat_like(parameters_)) {
     const int64_t bound = options.method == Method::kSsp ? options.staleness : std::numeric_limits<int64_t>::max();
-    if (world_.size() > 1) channel_ = world_.channel(world_.everyone(), "parameter-server");
+    if (world_.size() > 1) channel_ = world_.channel(world_.everyone(), world_.unique("parameter-server"));
     for (int server = 0; server < world_.size(); ++server) {
       requests_.push_back(make_message(payload_bytes(parameters_, server, world_.size())));
       replies_.push_back(at::empty_like(requests_.back()));

@@ -161,6 +161,25 @@ TEST(ParameterServerTest, AFailedWorkerEndsTheOthers) {
   }
 }
 
+TEST(ParameterServerTest, TwoInOneWorldDoNotMix) {
+  run_ranks(3, [&](World& world) {
+    const at::Tensor x = at::zeros({10});
+    const at::Tensor y = at::zeros({10});
+    const Topology topology = testing::flat(3);
+    const auto first = make_synchronizer(world, {{{"x", x}}, {}, {}}, topology, {.method = Method::kAsp});
+    const auto second =
+        make_synchronizer(world, {{{"y", y}}, {}, {}}, topology, {.method = Method::kSsp, .staleness = 0});
+    for (int iteration = 0; iteration < 20; ++iteration) {
+      iterate(*first, x);
+      iterate(*second, y);
+    }
+    first->consolidate();
+    second->consolidate();
+    EXPECT_TRUE(at::allclose(x, at::full({10}, 20.0)));
+    EXPECT_TRUE(at::allclose(y, at::full({10}, 20.0)));
+  });
+}
+
 TEST(ParameterServerTest, FewerElementsThanServers) {
   run_ranks(5, [&](World& world) {
     const at::Tensor x = at::zeros({2}, at::kDouble);

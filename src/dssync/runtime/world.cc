@@ -133,7 +133,7 @@ ChannelFactory gloo_channels(const Store& store, const WorldOptions& options) {
              const std::vector<Rank>& members, int index, const std::string& name) -> Channel {
     auto gloo = c10d::ProcessGroupGloo::Options::create(timeout);
     gloo->devices.push_back(device);
-    gloo->threads = 2;
+    gloo->threads = 4;
     return c10::make_intrusive<GlooChannel>(c10::make_intrusive<c10d::PrefixStore>(name, store), index,
                                             static_cast<int>(members.size()), gloo);
   };
@@ -294,6 +294,8 @@ Channel World::channel(const std::vector<Rank>& members, const std::string& use)
     throw explain("connecting with " + ranks_text(members), members, error.what());
   }
 }
+
+std::string World::unique(const std::string& use) { return fmt::format("{} {}", use, uses_++); }
 
 void World::abandon_channels() noexcept {
   const std::lock_guard lock(channels_mutex_);

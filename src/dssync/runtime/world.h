@@ -80,6 +80,9 @@ class World {
   // several groups must ask for them in the same order.
   Channel channel(const std::vector<Rank>& members, const std::string& use);
 
+  // A use that nobody else has, for messages that must not be taken for another object's. Collective.
+  std::string unique(const std::string& use);
+
   // Gives up all process groups: whatever waits in them, here and at the other members, fails now instead of after the
   // timeout. Later calls of channel() make new groups.
   void abandon_channels() noexcept;
@@ -106,6 +109,7 @@ class World {
   std::mutex channels_mutex_;
   std::map<std::string, Channel> channels_;
   int agreements_ = 0;  // made so far: names the next one
+  int uses_ = 0;        // made unique so far
   int generation_ = 0;  // of the channels
   std::atomic<std::int64_t> progress_{0};
   std::unique_ptr<Pulse> pulse_;

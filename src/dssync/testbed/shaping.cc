@@ -17,13 +17,13 @@ constexpr std::uint64_t kFrame = kMtu + 14;       // with its Ethernet header
 constexpr double kLateness = 500e-6;              // of the kernel's timers, which the bucket makes up for
 constexpr std::uint64_t kLeastBurst = 1'600;      // bytes
 constexpr std::uint64_t kLeastQueue = 4'000'000;  // bytes
-constexpr double kQueueSeconds = 0.1;
-constexpr double kPassSeconds = 250e-6;
-constexpr double kWindowSeconds = 4e-3;
-constexpr double kLeastWindow = 4 * kMtu;
+constexpr double kQueueSeconds = 0.3;
+constexpr double kPassSeconds = 2e-3;
+constexpr double kWindowSeconds = 16e-3;
+constexpr double kLeastWindow = 128e3;
 constexpr double kFlows = 16;        // that are to share a link without repeating for nothing
 constexpr double kUsualTimer = 0.2;  // the kernel's
-constexpr double kLongestTimer = 2;
+constexpr double kLongestTimer = 4;
 constexpr double kLeastBuffer = 1e6;  // bytes
 
 std::uint64_t bytes_in(Bandwidth rate, double seconds) {

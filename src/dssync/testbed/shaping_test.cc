@@ -58,8 +58,8 @@ TEST(ShapingTest, RatesAreReadFromTheWholeLinks) {
 TEST(ShapingTest, AWindowHoldsAFewFramesAtLeast) { EXPECT_GE(tcp_window(megabits(0.1)), 3 * kMtu); }
 
 TEST(ShapingTest, TheTimerIsLongerThanTheQueueOfSixteenFlows) {
-  EXPECT_THAT(route_settings(megabits(50)), HasSubstr("rto_min 200ms"));
-  EXPECT_THAT(route_settings(megabits(10)), HasSubstr("rto_min 922ms"));  // 2 * 16 * 36 kB at 1.25 MB/s
+  EXPECT_THAT(route_settings(megabits(50)), HasSubstr("rto_min 655ms"));   // 2 * 16 * 128 kB at 6.25 MB/s
+  EXPECT_THAT(route_settings(megabits(10)), HasSubstr("rto_min 3277ms"));  // 2 * 16 * 128 kB at 1.25 MB/s
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include "dssync/base/error.h"
 #include "dssync/runtime/testing.h"
+#include "dssync/topology/testing.h"
 #include "dssync/training/temporary_folder.h"
 
 namespace dssync {
@@ -61,6 +62,27 @@ StartReport start_report() {
       {"overlap", true}, {"epochs", std::int64_t{4}}, {"learning_rate", 0.1}, {"model", std::string("cnn")}};
   report.plan = {{"rounds", std::vector<std::string>{"all", "nobody"}}};
   return report;
+}
+
+TEST_F(RunLogTest, TellsTheNetworkAndWhatItsLinksCarried) {
+  const Topology topology = testing::racks(2, 1, 4, 1);
+  Plan plan;
+  plan.rounds = {{"all", {{0, 1}}}};
+  RunLog log(file_, RunLog::Mode::kReplace);
+  log.network({&topology, "net.yaml", true, &plan, cost_of(plan.rounds, 1, topology, 8)});
+  log.network({&topology, "net.yaml", false, nullptr, cost_of(plan.rounds, 1, topology, 8)});
+  log.traffic({.iteration = 3, .seconds = 1.5, .topology = &topology, .bytes = {10, 20, 30, 40, 50, 60, 70, 80}});
+
+  EXPECT_THAT(events(), ElementsAre("network", "network", "traffic"));
+  const auto all = lines();
+  EXPECT_EQ(all[0].at("source"), "net.yaml");
+  EXPECT_EQ(all[0].at("emulated"), true);
+  EXPECT_EQ(all[0].at("nodes").size(), topology.nodes().size());
+  EXPECT_EQ(all[0].at("plan").at("rounds").at(0).at("groups"), json({{0, 1}}));
+  // A pair sends its 8 bytes over uplinks of 1 byte a second.
+  EXPECT_EQ(all[0].at("cost").at("seconds_per_iteration"), 8.0);
+  EXPECT_FALSE(all[1].contains("plan"));
+  EXPECT_EQ(all[2].at("links").at(1), json({{"name", topology.links()[1].name}, {"bytes", 20}}));
 }
 
 TEST_F(RunLogTest, WritesWhatItIsGiven) {
