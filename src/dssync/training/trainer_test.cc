@@ -502,7 +502,7 @@ TEST(TrainTest, AnInterruptedLogStaysAsItIs) {
   Interrupter interrupter;
   run_ranks(1, [&](World& world) { train(world, testing::flat(1), options, with(Method::kDsSync), &interrupter); });
   const auto lines = lines_of(options.log);
-  ASSERT_EQ(lines.size(), 5u);
+  ASSERT_EQ(lines.size(), 6u);  // started, network, three iterations, interrupted
   EXPECT_EQ(lines.back().at("event"), "interrupted");
   EXPECT_EQ(lines.back().at("iterations"), 3);
 }
