@@ -5,27 +5,15 @@
 #include <fmt/format.h>
 
 #include "bench_report.h"
-#include "dssync/planner/planner.h"
-#include "limit.h"
 #include "live_line.h"
-#include "local_launch.h"
 #include "output.h"
+#include "run_workers.h"
 #include "tool.h"
-#include "worker.h"
 
 namespace dssync::cli {
 namespace {
 
 constexpr const char* kSpeaker = "dssync bench";
-
-// Whether a limit can be met is known before any worker starts.
-void check_early(const BenchmarkOptions& options, const Topology& topology) {
-  const bool plans =
-      std::find(options.methods.begin(), options.methods.end(), Method::kDsSync) != options.methods.end();
-  if (!plans || options.sync.published || options.sync.group_limit == 0) return;
-  Planner planner(topology, static_cast<double>(options.bytes), options.sync.group_limit);
-  best_or_explain(planner, options.sync.disagreement, options.sync.group_limit);
-}
 
 int measure_and_tell(const BenchCommand& command, const Topology& topology, const Testbed* testbed, World& world) {
   const bool is_shown = world.rank() == 0;
@@ -51,14 +39,12 @@ int measure_and_tell(const BenchCommand& command, const Topology& topology, cons
 int run_bench(const BenchCommand& command) {
   const std::optional<Place> own = place_from(process_environment());
   const Topology topology = read_network(command.network, own, kSpeaker);
-  check_early(command.benchmark, topology);
-  const LocalWorker worker = [&](const Place& place, LauncherChannel* launcher, const Testbed* testbed) {
-    return run_worker(kSpeaker, place, launcher, command.network.timeout,
-                      [&](World& world, WorkerEnding&) { return measure_and_tell(command, topology, testbed, world); });
-  };
-  if (own) return worker(*own, nullptr, nullptr);
-  return launch_locally({kSpeaker, command.network.source(), command.network.emulate, command.network.port}, topology,
-                        worker);
+  const BenchmarkOptions& options = command.benchmark;
+  check_limit(command.sync, options.methods, topology, static_cast<double>(options.bytes));
+  return run_workers(kSpeaker, command.network, topology, own,
+                     [&](World& world, WorkerEnding&, const Testbed* testbed) {
+                       return measure_and_tell(command, topology, testbed, world);
+                     });
 }
 
 }  // namespace dssync::cli

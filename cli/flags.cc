@@ -21,6 +21,14 @@ std::string parse_path(const std::string& text) {
   throw InputError("expected a path, but found ''");
 }
 
+void add_assumption_flags(CLI::App& app, Assumptions& assumptions) {
+  add_parsed(app, "--nic", assumptions.nic, parse_bandwidth, "Speed of the NICs of which the file says nothing")
+      ->type_name("RATE");
+  add_parsed(app, "--uplink", assumptions.uplink, parse_bandwidth,
+             "Speed of the uplinks of which the file says nothing")
+      ->type_name("RATE");
+}
+
 CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& target,
                         const std::vector<std::string>& choices, const std::string& help) {
   return app.add_option(name, target, help)->check(CLI::IsMember(choices))->type_name("NAME");

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "dssync/base/error.h"
+#include "dssync/topology/read.h"
 
 namespace dssync::cli {
 
@@ -63,6 +64,9 @@ CLI::Option* add_parsed(CLI::App& app, const std::string& name, Target& target, 
 // A flag that takes one of these names.
 CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& target,
                         const std::vector<std::string>& choices, const std::string& help);
+
+// --nic and --uplink: what to take for what a topology file does not say.
+void add_assumption_flags(CLI::App& app, Assumptions& assumptions);
 
 // --format and --color, which every verb has.
 void add_output_flags(CLI::App& app, std::string& format, std::string& color);

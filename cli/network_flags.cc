@@ -42,14 +42,10 @@ void add_network_flags(CLI::App& app, NetworkFlags& flags, const std::string& gr
              "How many, on one switch; instead of --topology. Without rank variables all of them start on this machine")
       ->type_name("N")
       ->group(group);
-  add_parsed(app, "--nic", flags.assumptions.nic, parse_bandwidth,
-             "Speed of the NICs of which the file says nothing, and of those of --workers (default 10Gbps)")
-      ->type_name("RATE")
-      ->group(group);
-  add_parsed(app, "--uplink", flags.assumptions.uplink, parse_bandwidth,
-             "Speed of the uplinks of which the file says nothing")
-      ->type_name("RATE")
-      ->group(group);
+  add_assumption_flags(app, flags.assumptions);
+  for (const char* flag : {"--nic", "--uplink"}) app.get_option(flag)->group(group);
+  app.get_option("--nic")->description(
+      "Speed of the NICs of which the file says nothing, and of those of --workers (default 10Gbps)");
   app.add_flag("--emulate", flags.emulate,
                "Build the network on this machine, with links as slow as they are there, and run on it")
       ->group(group);

@@ -79,12 +79,7 @@ CLI::App* add_plan(CLI::App& app, PlanOptions& options) {
       ->type_name("G");
   add_choice(*verb, "--schedule", options.schedule, {"auto", "published"},
              "auto (default) searches; published is the schedule of the DS-Sync paper");
-  add_parsed(*verb, "--nic", options.assumptions.nic, parse_bandwidth,
-             "Speed of the NICs of which the file says nothing")
-      ->type_name("RATE");
-  add_parsed(*verb, "--uplink", options.assumptions.uplink, parse_bandwidth,
-             "Speed of the uplinks of which the file says nothing")
-      ->type_name("RATE");
+  add_assumption_flags(*verb, options.assumptions);
   add_output_flags(*verb, options.format, options.color);
   return verb;
 }

@@ -8,7 +8,9 @@
 
 #include "dssync/base/error.h"
 #include "dssync/base/units.h"
+#include "dssync/planner/planner.h"
 #include "flags.h"
+#include "limit.h"
 
 namespace dssync::cli {
 namespace {
@@ -85,6 +87,14 @@ void settle(const CLI::App& app, SyncFlags& flags, const std::vector<Method>& me
   }
   flags.options.published = flags.schedule == "published";
   flags.options.overlap = flags.overlap;
+}
+
+void check_limit(const SyncFlags& flags, const std::vector<Method>& methods, const Topology& topology, double bytes) {
+  const SyncOptions& options = flags.options;
+  const bool is_planned = std::find(methods.begin(), methods.end(), Method::kDsSync) != methods.end();
+  if (!is_planned || options.published || options.group_limit == 0) return;
+  Planner planner(topology, bytes, options.group_limit);
+  best_or_explain(planner, options.disagreement, options.group_limit);
 }
 
 }  // namespace dssync::cli

@@ -26,6 +26,10 @@ void add_sync_flags(CLI::App& app, SyncFlags& flags, const std::string& group);
 // After parsing: names become values. Throws InputError where flags do not go together, or belong to none of `methods`.
 void settle(const CLI::App& app, SyncFlags& flags, const std::vector<Method>& methods);
 
+// Whether a group limit allows the disagreement is known before any worker starts: throws InputError where it does not.
+// REQUIRES: settled.
+void check_limit(const SyncFlags& flags, const std::vector<Method>& methods, const Topology& topology, double bytes);
+
 // The verb's flags that belong to certain methods only.
 struct Belonging {
   std::string flag;

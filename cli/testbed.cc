@@ -42,12 +42,7 @@ void add_up(CLI::App& testbed, TestbedOptions& options) {
       ->type_name("FILE");
   verb->add_option("--name", options.name, "How to call it (default: testbed-1, or the next free number)")
       ->type_name("NAME");
-  add_parsed(*verb, "--nic", options.assumptions.nic, parse_bandwidth,
-             "Speed of the NICs of which the file says nothing")
-      ->type_name("RATE");
-  add_parsed(*verb, "--uplink", options.assumptions.uplink, parse_bandwidth,
-             "Speed of the uplinks of which the file says nothing")
-      ->type_name("RATE");
+  add_assumption_flags(*verb, options.assumptions);
 }
 
 void add_contend(CLI::App& testbed, TestbedOptions& options) {

@@ -7,14 +7,11 @@
 #include <fmt/format.h>
 
 #include "dssync/base/error.h"
-#include "dssync/planner/planner.h"
-#include "limit.h"
-#include "local_launch.h"
 #include "output.h"
+#include "run_workers.h"
 #include "tool.h"
 #include "train_summary.h"
 #include "train_watcher.h"
-#include "worker.h"
 
 namespace dssync::cli {
 namespace {
@@ -34,14 +31,12 @@ void check_folder_of(const char* flag, const fs::path& file) {
   if (fs::is_directory(file, unknown)) throw InputError(fmt::format("{}: {} is a folder", flag, file.string()));
 }
 
-// What can be known to be wrong before any worker starts. Whether a limit can be met does not depend on the model.
+// What can be known to be wrong before any worker starts.
 void check_early(const TrainCommand& command, const Topology& topology) {
   check_folder_of("--log", command.training.log);
   check_folder_of("--trace", command.training.trace);
-  const SyncOptions& sync = command.sync.options;
-  if (sync.method != Method::kDsSync || sync.published || sync.group_limit == 0) return;
-  Planner planner(topology, 8e6, sync.group_limit);
-  best_or_explain(planner, sync.disagreement, sync.group_limit);
+  constexpr double kAnyBytes = 8e6;  // whether a limit can be met does not depend on the model
+  check_limit(command.sync, {command.sync.options.method}, topology, kAnyBytes);
 }
 
 int train_and_tell(const TrainCommand& command, const Topology& topology, const Testbed* testbed, World& world,
@@ -64,14 +59,10 @@ int run_train(const TrainCommand& command) {
   const std::optional<Place> own = place_from(process_environment());
   const Topology topology = read_network(command.network, own, kSpeaker);
   check_early(command, topology);
-  const LocalWorker worker = [&](const Place& place, LauncherChannel* launcher, const Testbed* testbed) {
-    return run_worker(kSpeaker, place, launcher, command.network.timeout, [&](World& world, WorkerEnding& ending) {
-      return train_and_tell(command, topology, testbed, world, ending);
-    });
-  };
-  if (own) return worker(*own, nullptr, nullptr);
-  return launch_locally({kSpeaker, command.network.source(), command.network.emulate, command.network.port}, topology,
-                        worker);
+  return run_workers(kSpeaker, command.network, topology, own,
+                     [&](World& world, WorkerEnding& ending, const Testbed* testbed) {
+                       return train_and_tell(command, topology, testbed, world, ending);
+                     });
 }
 
 }  // namespace dssync::cli

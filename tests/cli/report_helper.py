@@ -54,7 +54,7 @@ def log(method="ds-sync", seed=1, iterations=80, pace=0.1, best=0.9, end="finish
                           "test_accuracy": best - 0.6 * math.exp(-i / 20), "test_loss": 0.5, "consolidated_disagreement": 0.1})
     lines.extend(extra)
     if network_bytes:
-        lines.append({"event": "traffic", "iteration": iterations, "seconds": iterations * pace,
+        lines.append({"event": "traffic", "iteration": iterations, "iterations": iterations, "seconds": iterations * pace,
                       "links": [{"name": link["name"], "bytes": int(1.05 * iterations * link["bytes_per_iteration"])}
                                 for link in lines[1]["cost"]["links"]]})
     if end == "finished":

@@ -117,7 +117,7 @@ double capacity_of(const Network& network, const std::string& link) {
 }
 
 void add_measurement(const TrainingRun& run, std::map<std::string, LinkLoad>& loads, std::vector<std::string>& order) {
-  const auto iterations = static_cast<double>(run.traffic->iteration - run.first_iteration);
+  const auto iterations = static_cast<double>(run.traffic->iterations);
   for (const auto& [name, bytes] : run.traffic->bytes) {
     const auto [entry, is_new] = loads.emplace(name, LinkLoad{});
     LinkLoad& load = entry->second;

@@ -84,7 +84,7 @@ TEST(ComparisonTest, SpeedupIsAgainstTheBestBspRun) {
 TEST(ComparisonTest, LoadsOfLinksAreSharesOfWhatIsPossible) {
   TrainingRun run = run_of("ds-sync", 1, {0.9});
   run.network = two_racks();
-  run.traffic = Traffic{.iteration = 4, .seconds = 4, .bytes = {{"rack-a up", 2e6}, {"a0 out", 4e6}}};
+  run.traffic = Traffic{.iterations = 4, .seconds = 4, .bytes = {{"rack-a up", 2e6}, {"a0 out", 4e6}}};
   const Comparison comparison = compare({run}, {});
   const LinkLoad* busiest = comparison.groups[0].busiest();
   ASSERT_NE(busiest, nullptr);

@@ -245,7 +245,7 @@ class Reader {
   }
 
   void traffic(const Json& line) {
-    Traffic found{.iteration = whole(line, "iteration"), .seconds = number(line, "seconds"), .bytes = {}};
+    Traffic found{.iterations = whole(line, "iterations"), .seconds = number(line, "seconds"), .bytes = {}};
     for (const Json& link : list_of(line, "links")) found.bytes[text(link, "name")] = number(link, "bytes");
     run_.traffic = std::move(found);
   }

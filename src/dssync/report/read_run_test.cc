@@ -136,9 +136,9 @@ TEST(ReadRunTest, TakesNetworkPlanAndTraffic) {
       R"("plan":{"shards":2,"rounds":[{"label":"all","groups":[[0,1]]}],"mixing":{"steady_disagreement":0.4}},)"
       R"("cost":{"seconds_per_iteration":0.3,"bottleneck":"a out","links":[{"name":"a out","bytes_per_iteration":6,"seconds":0.2,"capacity_bytes_per_second":5}]}})"
       "\n"
-      R"({"event":"traffic","iteration":1,"seconds":1,"links":[{"name":"a out","bytes":6}]})"
+      R"({"event":"traffic","iteration":1,"iterations":1,"seconds":1,"links":[{"name":"a out","bytes":6}]})"
       "\n"
-      R"({"event":"traffic","iteration":2,"seconds":3,"links":[{"name":"a out","bytes":14}]})"
+      R"({"event":"traffic","iteration":2,"iterations":2,"seconds":3,"links":[{"name":"a out","bytes":14}]})"
       "\n");
   ASSERT_TRUE(run.network);
   ASSERT_EQ(run.network->nodes.size(), 2U);
@@ -150,7 +150,7 @@ TEST(ReadRunTest, TakesNetworkPlanAndTraffic) {
   EXPECT_EQ(run.network->predicted_seconds, 0.3);
   EXPECT_EQ(run.network->links[0].second.bytes_per_iteration, 6);
   ASSERT_TRUE(run.traffic);
-  EXPECT_EQ(run.traffic->iteration, 2);
+  EXPECT_EQ(run.traffic->iterations, 2);
   EXPECT_THAT(run.traffic->bytes, ElementsAre(Pair("a out", 14)));
 }
 

@@ -30,7 +30,7 @@ std::vector<TrainingRun> full_runs() {
   std::vector<TrainingRun> runs{run_of("ds-sync", 1, {0.7, 0.88}), run_of("ds-sync", 2, {0.7, 0.89}),
                                 run_of("bsp-ring", 1, {0.5, 0.6, 0.7, 0.88})};
   for (TrainingRun& run : runs) run.network = two_racks();
-  runs[0].traffic = Traffic{.iteration = 4, .seconds = 4, .bytes = {{"rack-a up", 2e6}, {"a0 out", 4e6}}};
+  runs[0].traffic = Traffic{.iterations = 4, .seconds = 4, .bytes = {{"rack-a up", 2e6}, {"a0 out", 4e6}}};
   runs[2].network->rounds.clear();
   runs[2].network->shards = 0;
   return runs;

@@ -61,10 +61,10 @@ struct Network {
   std::vector<std::pair<std::string, PlannedLink>> links;
 };
 
-// The last event "traffic": the bytes that each link carried since the first iteration.
+// The last event "traffic": the bytes that each link carried in so many iterations.
 struct Traffic {
-  std::int64_t iteration = 0;
-  double seconds = 0;
+  std::int64_t iterations = 0;  // since the run was started or resumed
+  double seconds = 0;           // that they took
   std::map<std::string, double> bytes;
 };
 

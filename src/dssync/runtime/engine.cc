@@ -193,7 +193,7 @@ class Engine::Conductor {
     ++unfinished_;
     // What ended is left to the background: the owner is busy with a backward pass, perhaps.
     if (!driven_) drive(lock, Drive::kIncoming);
-    background_.notify_one();
+    if (has_work()) background_.notify_one();
   }
 
   void wait() {

@@ -25,7 +25,7 @@ double iteration_seconds(const SyncOptions& options, const Cost& cost, Seconds c
     case Method::kBspRing:
     case Method::kBspHierarchical:
     case Method::kPs:
-      return compute.count() / 3 + std::max(compute.count() * 2 / 3, communication);
+      return compute.count() * kForwardPart + std::max(compute.count() * (1 - kForwardPart), communication);
     case Method::kAsp:
     case Method::kSsp:
       return compute.count() + communication;

@@ -13,7 +13,10 @@ namespace dssync {
 // moves, if nobody waits.
 Cost method_cost(Method method, const Topology& topology, double bytes, const Plan* plan);
 
-// Of an iteration with so much computing, a third of it forward: bsp and ps communicate during the backward pass, asp,
+// Of the computing in an iteration; a backward pass computes twice as much.
+inline constexpr double kForwardPart = 1.0 / 3;
+
+// Of an iteration with so much computing: bsp and ps communicate during the backward pass, asp,
 // ssp and ds-sync in line after it, ds-sync overlapped during all of it.
 double iteration_seconds(const SyncOptions& options, const Cost& cost, Seconds compute);
 

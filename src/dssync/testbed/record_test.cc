@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "dssync/base/error.h"
+#include "dssync/base/temporary_folder.h"
 #include "dssync/testbed/error.h"
 #include "dssync/testbed/processes.h"
 #include "dssync/topology/testing.h"
@@ -23,13 +24,7 @@ using ::testing::IsEmpty;
 
 class RecordTest : public ::testing::Test {
  protected:
-  RecordTest() {
-    std::string name = ::testing::TempDir() + "dssync-registry-XXXXXX";
-    folder_ = mkdtemp(name.data());
-  }
-  ~RecordTest() override { std::filesystem::remove_all(folder_); }
-
-  Registry registry() const { return Registry(folder_); }
+  Registry registry() const { return Registry(folder_.path()); }
 
   static TestbedRecord record(const std::string& name) {
     TestbedRecord result;
@@ -49,7 +44,7 @@ class RecordTest : public ::testing::Test {
     return result;
   }
 
-  std::filesystem::path folder_;
+  const testing::TemporaryFolder folder_;
 };
 
 TEST_F(RecordTest, WhatIsWrittenIsRead) {
@@ -103,7 +98,7 @@ TEST_F(RecordTest, ABuilderThatHasEndedIsNotAlive) {
 }
 
 TEST_F(RecordTest, AFolderThatOthersMayWriteToIsRefused) {
-  ASSERT_EQ(chmod(folder_.c_str(), 0777), 0);
+  ASSERT_EQ(chmod(folder_.path().c_str(), 0777), 0);
   TestbedRecord lab = record("lab");
   EXPECT_THROW(registry().add(lab), TestbedError);
   EXPECT_THROW(registry().list(), TestbedError);
@@ -111,10 +106,10 @@ TEST_F(RecordTest, AFolderThatOthersMayWriteToIsRefused) {
 
 TEST_F(RecordTest, AFolderOfSomebodyElseIsRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can make a folder of somebody else";
-  ASSERT_EQ(chown(folder_.c_str(), 12345, 12345), 0);
+  ASSERT_EQ(chown(folder_.path().c_str(), 12345, 12345), 0);
   TestbedRecord lab = record("lab");
   EXPECT_THROW(registry().add(lab), TestbedError);
-  ASSERT_EQ(chown(folder_.c_str(), 0, 0), 0);
+  ASSERT_EQ(chown(folder_.path().c_str(), 0, 0), 0);
 }
 
 TEST_F(RecordTest, ADamagedRecordIsNamed) {

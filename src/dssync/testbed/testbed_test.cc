@@ -22,6 +22,7 @@
 #include <netinet/in.h>
 
 #include "dssync/base/error.h"
+#include "dssync/base/temporary_folder.h"
 #include "dssync/testbed/background_traffic.h"
 #include "dssync/testbed/capabilities.h"
 #include "dssync/testbed/handle.h"
@@ -225,14 +226,10 @@ bool has_cable(pid_t process) {
 // without being root cannot go back.
 class TestbedTest : public ::testing::Test {
  protected:
-  TestbedTest() {
-    std::string name = ::testing::TempDir() + "dssync-state-XXXXXX";
-    folder_ = mkdtemp(name.data());
-    setenv("DSSYNC_STATE", folder_.c_str(), 1);
-  }
+  TestbedTest() { setenv("DSSYNC_STATE", folder_.path().c_str(), 1); }
   ~TestbedTest() override {
-    for (const TestbedRecord& record : Registry(folder_).list()) end_testbed(record, Registry(folder_));
-    std::filesystem::remove_all(folder_);
+    const Registry registry(folder_.path());
+    for (const TestbedRecord& record : registry.list()) end_testbed(record, registry);
   }
 
   void SetUp() override {
@@ -249,7 +246,7 @@ class TestbedTest : public ::testing::Test {
     EXPECT_TRUE(outcome.get());
   }
 
-  std::filesystem::path folder_;
+  const testing::TemporaryFolder folder_;
 };
 
 TEST_F(TestbedTest, EveryHostReachesEveryOther) {
@@ -439,7 +436,7 @@ TEST_F(TestbedTest, AKilledBuilderLeavesNothingThatCannotBeRemoved) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   EXPECT_FALSE(has_cable(worker));
-  const Registry registry(folder_);
+  const Registry registry(folder_.path());
   const std::vector<TestbedRecord> left = registry.list();
   ASSERT_THAT(left, SizeIs(1));
   EXPECT_FALSE(left[0].builder_is_alive());
@@ -463,7 +460,7 @@ TEST_F(TestbedTest, FiftyTestbedsInARowLeaveNothing) {
       EXPECT_EQ(testbed.name(), "testbed-1");
     }
     EXPECT_EQ(entries_of("/proc/self/fd"), descriptors);
-    EXPECT_EQ(entries_of(folder_), 0U);
+    EXPECT_EQ(entries_of(folder_.path()), 0U);
     EXPECT_THAT(interfaces(), Le(shown));
   });
 }
@@ -474,7 +471,7 @@ TEST_F(TestbedTest, AFailureHalfWayLeavesNothing) {
   std::ofstream(tool) << "#!/bin/sh\ngrep -q 'dev lo' && exit 0\necho 'Error: made up.' >&2\n"
                          "echo 'Command failed -:2' >&2\nexit 1\n";
   ASSERT_EQ(chmod(tool.c_str(), 0755), 0);
-  setenv("PATH", (folder_.string() + ":" + std::getenv("PATH")).c_str(), 1);
+  setenv("PATH", (folder_.path().string() + ":" + std::getenv("PATH")).c_str(), 1);
   apart([&] {
     const std::size_t descriptors = entries_of("/proc/self/fd");
     const ino_t home = network_of_this_process();
@@ -487,7 +484,7 @@ TEST_F(TestbedTest, AFailureHalfWayLeavesNothing) {
     }
     EXPECT_EQ(entries_of("/proc/self/fd"), descriptors);
     EXPECT_EQ(network_of_this_process() == home, is_root);
-    EXPECT_EQ(entries_of(folder_), 1U);  // the tool
+    EXPECT_EQ(entries_of(folder_.path()), 1U);  // the tool
   });
 }
 

@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "dssync/base/error.h"
+#include "dssync/base/temporary_folder.h"
 
 namespace dssync {
 namespace {
@@ -25,15 +26,8 @@ namespace fs = std::filesystem;
 
 class ReadTest : public ::testing::Test {
  protected:
-  ReadTest() {
-    std::string pattern = (fs::temp_directory_path() / "dssync-read-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary directory");
-    folder_ = pattern;
-  }
-  ~ReadTest() override { fs::remove_all(folder_); }
-
   fs::path write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name) << text;
+    testing::write_file(folder_ / name, text);
     return folder_ / name;
   }
 
@@ -46,7 +40,7 @@ class ReadTest : public ::testing::Test {
     return "no error";
   }
 
-  fs::path folder_;
+  const testing::TemporaryFolder folder_;
 };
 
 const std::string kYaml = "hosts: [{name: h, nic: 1Gbps}]\n";
@@ -71,7 +65,8 @@ TEST_F(ReadTest, MessagesNameTheFile) {
 }
 
 TEST_F(ReadTest, RefusesWhatIsNoReadableFile) {
-  EXPECT_THAT(message_of(folder_), AllOf(StartsWith(folder_.string() + ": "), HasSubstr("is a directory")));
+  EXPECT_THAT(message_of(folder_.path()),
+              AllOf(StartsWith(folder_.path().string() + ": "), HasSubstr("is a directory")));
   EXPECT_THAT(message_of(folder_ / "missing.yaml"), HasSubstr("missing.yaml: cannot be read (No such file"));
   EXPECT_THAT(message_of(""), HasSubstr("the name of the topology file is empty"));
   EXPECT_THAT(message_of(write("file", kYaml) / "below.yaml"), HasSubstr("cannot be read"));

@@ -10,9 +10,9 @@
 #include <gtest/gtest.h>
 
 #include "dssync/base/error.h"
+#include "dssync/base/temporary_folder.h"
 #include "dssync/runtime/testing.h"
 #include "dssync/training/checkpoint_folder.h"
-#include "dssync/training/temporary_folder.h"
 
 namespace dssync {
 namespace {

@@ -14,12 +14,12 @@
 #include <torch/optim/sgd.h>
 
 #include "dssync/base/error.h"
+#include "dssync/base/temporary_folder.h"
 #include "dssync/runtime/testing.h"
 #include "dssync/training/idx_file.h"
 #include "dssync/training/models.h"
 #include "dssync/training/optimizers.h"
 #include "dssync/training/sharded_batches.h"
-#include "dssync/training/temporary_folder.h"
 #include "dssync/training/threads.h"
 
 namespace dssync {

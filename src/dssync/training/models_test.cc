@@ -10,7 +10,6 @@
 
 #include "dssync/base/error.h"
 #include "dssync/runtime/testing.h"
-#include "dssync/training/temporary_folder.h"
 
 namespace dssync {
 namespace {

@@ -13,7 +13,6 @@
 #include "dssync/base/error.h"
 #include "dssync/runtime/testing.h"
 #include "dssync/training/models.h"
-#include "dssync/training/temporary_folder.h"
 
 namespace dssync {
 namespace {

@@ -2,13 +2,9 @@
 
 #include <thread>
 
+#include "dssync/runtime/method_cost.h"
+
 namespace dssync {
-namespace {
-
-constexpr double kForwardPart = 1.0 / 3;  // a backward pass computes twice as much
-
-}  // namespace
-
 Pace::Pace(const torch::nn::Module& model, Seconds duration) : duration_(duration) {
   if (duration_.count() <= 0) return;
   for (const at::Tensor& parameter : model.parameters()) {

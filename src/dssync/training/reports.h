@@ -46,10 +46,11 @@ struct NetworkReport {
   Cost cost;                   // of the communication of an iteration, as predicted
 };
 
-// What the links have carried since the first iteration of this process.
+// What the links have carried in the iterations of this process, without evaluations.
 struct TrafficReport {
-  std::int64_t iteration = 0;
-  double seconds = 0;
+  std::int64_t iteration = 0;   // the last one
+  std::int64_t iterations = 0;  // of this process: not those before it was resumed
+  double seconds = 0;           // that these took
   const Topology* topology = nullptr;
   std::vector<std::uint64_t> bytes;  // by LinkId
 };

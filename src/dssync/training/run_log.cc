@@ -192,8 +192,12 @@ void RunLog::traffic(const TrafficReport& report) {
   for (std::size_t link = 0; link < report.bytes.size(); ++link) {
     links.push_back({{"name", report.topology->links()[link].name}, {"bytes", report.bytes[link]}});
   }
-  append(Line("traffic").with("iteration", report.iteration).with("seconds", report.seconds).with("links", links),
-         false);
+  Line line("traffic");
+  line.with("iteration", report.iteration)
+      .with("iterations", report.iterations)
+      .with("seconds", report.seconds)
+      .with("links", links);
+  append(line, false);
 }
 
 void RunLog::finished(const TrainResult& result) {

@@ -12,9 +12,9 @@
 #include <nlohmann/json.hpp>
 
 #include "dssync/base/error.h"
+#include "dssync/base/temporary_folder.h"
 #include "dssync/runtime/testing.h"
 #include "dssync/topology/testing.h"
-#include "dssync/training/temporary_folder.h"
 
 namespace dssync {
 namespace {
@@ -71,7 +71,11 @@ TEST_F(RunLogTest, TellsTheNetworkAndWhatItsLinksCarried) {
   RunLog log(file_, RunLog::Mode::kReplace);
   log.network({&topology, "net.yaml", true, &plan, cost_of(plan.rounds, 1, topology, 8)});
   log.network({&topology, "net.yaml", false, nullptr, cost_of(plan.rounds, 1, topology, 8)});
-  log.traffic({.iteration = 3, .seconds = 1.5, .topology = &topology, .bytes = {10, 20, 30, 40, 50, 60, 70, 80}});
+  log.traffic({.iteration = 3,
+               .iterations = 2,
+               .seconds = 1.5,
+               .topology = &topology,
+               .bytes = {10, 20, 30, 40, 50, 60, 70, 80}});
 
   EXPECT_THAT(events(), ElementsAre("network", "network", "traffic"));
   const auto all = lines();
@@ -82,6 +86,7 @@ TEST_F(RunLogTest, TellsTheNetworkAndWhatItsLinksCarried) {
   // A pair sends its 8 bytes over uplinks of 1 byte a second.
   EXPECT_EQ(all[0].at("cost").at("seconds_per_iteration"), 8.0);
   EXPECT_FALSE(all[1].contains("plan"));
+  EXPECT_EQ(all[2].at("iterations"), 2);
   EXPECT_EQ(all[2].at("links").at(1), json({{"name", topology.links()[1].name}, {"bytes", 20}}));
 }
 

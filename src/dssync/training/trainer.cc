@@ -154,9 +154,9 @@ class Training {
     Checkpoint loaded = read_checkpoint(folder_->file_of(saved_.name), saved_.name, world_.rank());
     check_identity(folder_->file_of(saved_.name), loaded.identity, saved_.identity);
     saved_ = std::move(loaded);
-    iteration_ = saved_.iteration;
+    iteration_ = first_iteration_ = saved_.iteration;
     earlier_seconds_ = saved_.seconds;
-    training_seconds_ = saved_.training_seconds;
+    training_seconds_ = earlier_training_seconds_ = saved_.training_seconds;
     restore_values();
   }
 
@@ -299,7 +299,8 @@ class Training {
                         .consolidated_disagreement = score.disagreement / world_.size()};
     if (log_) log_->evaluated(last_evaluation_);
     if (log_ && !traffic_.bytes().empty()) {
-      log_->traffic({iteration_, last_evaluation_.seconds, &topology_, traffic_.bytes()});
+      log_->traffic({iteration_, iteration_ - first_iteration_, training_seconds_ - earlier_training_seconds_,
+                     &topology_, traffic_.bytes()});
     }
     progress_.evaluated(last_evaluation_);
     traffic_.start();
@@ -404,12 +405,14 @@ class Training {
   std::uint64_t run_number_ = 0;
   Checkpoint saved_;  // the last one; its tensors only while it is written or loaded
 
-  std::int64_t iteration_ = 0;  // that were done
+  std::int64_t iteration_ = 0;        // that were done
+  std::int64_t first_iteration_ = 0;  // with which this process began
   std::int64_t evaluated_at_ = -1;
   EvaluationReport last_evaluation_;
   Clock::time_point start_;
   double earlier_seconds_ = 0;  // before the run was resumed
   double training_seconds_ = 0;
+  double earlier_training_seconds_ = 0;
 };
 
 }  // namespace

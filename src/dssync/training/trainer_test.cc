@@ -18,10 +18,10 @@
 #include <nlohmann/json.hpp>
 
 #include "dssync/base/error.h"
+#include "dssync/base/temporary_folder.h"
 #include "dssync/runtime/testing.h"
 #include "dssync/topology/testing.h"
 #include "dssync/training/checkpoint_folder.h"
-#include "dssync/training/temporary_folder.h"
 
 namespace dssync {
 namespace {

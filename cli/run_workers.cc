@@ -1,4 +1,4 @@
-#include "local_launch.h"
+#include "run_workers.h"
 
 #include <cstdio>
 #include <cstring>
@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "dssync/launch/local_workers.h"
 #include "live_line.h"
 #include "store_server.h"
 #include "tool.h"
@@ -32,38 +33,51 @@ int tell_outcome(const std::string& speaker, const Supervision& report) {
   return complain(speaker, text, is_bad_input ? kBadInput : kFailed);
 }
 
-}  // namespace
+Place local_place(int rank, int size) {
+  Place place;
+  place.rank = rank;
+  place.size = size;
+  place.local_rank = rank;
+  place.store_is_hosted = true;
+  place.launcher = "dssync";
+  return place;
+}
 
-int launch_locally(const LocalLaunch& launch, const Topology& topology, const LocalWorker& worker) {
+int launch(const std::string& speaker, const NetworkFlags& flags, const Topology& topology, const WorkersJob& job) {
   std::optional<Testbed> testbed;
-  if (launch.emulate) {
-    testbed.emplace(topology, "", launch.source);
-    fmt::print(stderr, "{}: emulating the network as testbed {}\n", launch.speaker, testbed->name());
+  if (flags.emulate) {
+    testbed.emplace(topology, "", flags.source());
+    fmt::print(stderr, "{}: emulating the network as testbed {}\n", speaker, testbed->name());
   }
-  const int size = topology.workers();
-  LocalWorkers workers(size, [&](int rank, LauncherChannel& launcher) {
-    Place place;
-    place.rank = rank;
-    place.size = size;
-    place.local_rank = rank;
-    place.store_is_hosted = true;
-    place.launcher = "dssync";
+  LocalWorkers workers(topology.workers(), [&](int rank, LauncherChannel& launcher) {
+    Place place = local_place(rank, topology.workers());
     if (testbed) {
       testbed->enter(topology.host_at(topology.position_of(rank)));
       place.store_host = testbed->fabric_address();
     }
     place.store_port = static_cast<std::uint16_t>(std::stoi(launcher.receive()));
-    return worker(place, &launcher, testbed ? &*testbed : nullptr);
+    return run_worker(speaker, place, &launcher, flags.timeout, [&](World& world, WorkerEnding& ending) {
+      return job(world, ending, testbed ? &*testbed : nullptr);
+    });
   });
-  StoreServer store(launch.port);
+  StoreServer store(flags.port);
   workers.broadcast(std::to_string(store.port()));
   bool is_first = true;
-  return tell_outcome(launch.speaker, workers.supervise([&](const LostWorker& lost) {
+  return tell_outcome(speaker, workers.supervise([&](const LostWorker& lost) {
     // A worker that gives up because of another one has told the others itself.
     if (is_first || lost.status < 0) store.publish_loss(lost.rank, lost.description);
     if (is_first) workers.broadcast(loss_text(lost));
     is_first = false;
   }));
+}
+
+}  // namespace
+
+int run_workers(const std::string& speaker, const NetworkFlags& flags, const Topology& topology,
+                const std::optional<Place>& own, const WorkersJob& job) {
+  if (!own) return launch(speaker, flags, topology, job);
+  return run_worker(speaker, *own, nullptr, flags.timeout,
+                    [&](World& world, WorkerEnding& ending) { return job(world, ending, nullptr); });
 }
 
 }  // namespace dssync::cli

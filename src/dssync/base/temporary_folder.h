@@ -13,7 +13,7 @@ namespace dssync::testing {
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "dssync-training-XXXXXX").string();
+    std::string pattern = (std::filesystem::temp_directory_path() / "dssync-XXXXXX").string();
     if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary directory");
     path_ = pattern;
   }

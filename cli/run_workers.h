@@ -1,0 +1,25 @@
+// Runs the workers of a verb: this process as one of them, where a launcher's variables say which, or all of them on
+// this machine, on loopback or each in its host of a testbed.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "dssync/launch/place.h"
+#include "dssync/testbed/testbed.h"
+#include "dssync/topology/topology.h"
+#include "network_flags.h"
+#include "worker.h"
+
+namespace dssync::cli {
+
+// What a worker does; returns its exit status. `testbed` is null where there is none.
+using WorkersJob = std::function<int(World& world, WorkerEnding& ending, const Testbed* testbed)>;
+
+// Returns the exit status; what went wrong in a worker has been told as "SPEAKER: rank 3: ...". `own` is empty where
+// this process starts the workers. Call it before this process has threads. Throws where nothing could be started.
+int run_workers(const std::string& speaker, const NetworkFlags& flags, const Topology& topology,
+                const std::optional<Place>& own, const WorkersJob& job);
+
+}  // namespace dssync::cli
