@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 
-PAYLOAD = 8948 / 9014  # of a full frame
+PAYLOAD = 8960 / 9014  # of a full frame
 PORTS = itertools.count(5001)
 
 PAIR = "hosts:\n  - {{name: \"h[0-1]\", nic: {rate}Mbps}}\n"

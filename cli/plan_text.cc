@@ -81,6 +81,10 @@ std::string headline(const PlanReport& report, const Topology& topology, const S
                         seconds_text(best.seconds));
   const Tint tint = report.within_limit() ? Tint::kNone : Tint::kRed;
   result += fmt::format("  {}; {}\n", style.paint(limit_text(report), tint), cycle_text(report));
+  if (cost.pipeline_seconds > 0) {
+    result += fmt::format("  filling and draining the pipeline of its stages adds about {}\n",
+                          seconds_text(cost.pipeline_seconds));
+  }
   if (cost.latency_seconds > cost.seconds_per_iteration / 2) {
     result += fmt::format("  mostly latency: {} of {}\n", seconds_text(cost.latency_seconds),
                           seconds_text(cost.seconds_per_iteration));

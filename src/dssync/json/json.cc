@@ -44,6 +44,7 @@ Json json_of(const Cost& cost, const Topology& topology) {
   const Json bottleneck = cost.bottleneck == kNone ? Json(nullptr) : Json(topology.link(cost.bottleneck).name);
   return {{"seconds_per_iteration", cost.seconds_per_iteration},
           {"latency_seconds", cost.latency_seconds},
+          {"pipeline_seconds", cost.pipeline_seconds},
           {"bottleneck", bottleneck},
           {"links", links}};
 }

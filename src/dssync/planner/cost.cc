@@ -103,18 +103,45 @@ class LoadMeter {
 struct RoundLoad {
   std::vector<double> bytes;  // by link
   Seconds latency{0};
+  double other_phases = 0;  // of the worst group, see below
 };
+
+double busiest_seconds(const Lowering& lowering, const Topology& topology) {
+  const GroupLoad load = load_of(lowering, topology, 1);
+  return (load.duration(topology) - load.latency).count();
+}
+
+// The time of all phases but the slowest, in relation to the busiest link's for all of them together.
+double other_phases(const Lowering& lowering, const Topology& topology) {
+  if (lowering.phases.size() < 2) return 0;
+  double sum = 0;
+  double slowest = 0;
+  for (const std::vector<Stage>& phase : lowering.phases) {
+    const double seconds = busiest_seconds({{phase}}, topology);
+    sum += seconds;
+    slowest = std::max(slowest, seconds);
+  }
+  const double together = busiest_seconds(lowering, topology);
+  return together > 0 ? (sum - slowest) / together : 0;
+}
+
+// A piece takes 1/kPiecesPerIteration of the busiest link's time, and its share of that in the other phases.
+double pipeline_seconds(double busiest, double other_phases) {
+  return busiest * other_phases * kPiecesPerPhase / kPiecesPerIteration;
+}
 
 RoundLoad load_of_round(const Round& round, const Topology& topology, double bytes) {
   RoundLoad load;
   load.bytes.assign(topology.links().size(), 0);
   for (const Group& group : round.groups) {
     if (group.size() > 1) {
-      const GroupLoad part = load_of(lower(group, topology, bytes), topology, bytes);
+      const Lowering lowering = lower(group, topology, bytes);
+      const GroupLoad part = load_of(lowering, topology, bytes);
       for (const auto& [link, link_bytes] : part.bytes) {
         load.bytes[index(link)] += link_bytes;
       }
       load.latency = std::max(load.latency, part.latency);
+      load.other_phases = std::max(load.other_phases, other_phases(lowering, topology));
     }
   }
   return load;
@@ -197,9 +224,11 @@ Cost cost_of(const Schedule& schedule, int shards, const Topology& topology, dou
   for (std::size_t t = 0; t < iterations; ++t) {
     std::vector<double> bytes_now(links, 0);
     Seconds latency{0};
+    double other_phases = 0;
     for (std::size_t s = 0; s < index(shards); ++s) {
       const RoundLoad& load = loads.at(t + s);
       latency = std::max(latency, load.latency);
+      other_phases = std::max(other_phases, load.other_phases);
       for (std::size_t link = 0; link < links; ++link) {
         bytes_now[link] += load.bytes[link];
       }
@@ -211,6 +240,7 @@ Cost cost_of(const Schedule& schedule, int shards, const Topology& topology, dou
     }
     cost.seconds_per_iteration += (busiest + latency.count()) / static_cast<double>(iterations);
     cost.latency_seconds += latency.count() / static_cast<double>(iterations);
+    cost.pipeline_seconds += pipeline_seconds(busiest, other_phases) / static_cast<double>(iterations);
   }
   find_bottleneck(cost, topology);
   return cost;
@@ -225,6 +255,8 @@ Cost cost_of(const Lowering& lowering, const Topology& topology, double bytes) {
   }
   cost.seconds_per_iteration = load.duration(topology).count();
   cost.latency_seconds = load.latency.count();
+  cost.pipeline_seconds =
+      pipeline_seconds(cost.seconds_per_iteration - cost.latency_seconds, other_phases(lowering, topology));
   find_bottleneck(cost, topology);
   return cost;
 }

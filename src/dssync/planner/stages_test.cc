@@ -232,6 +232,19 @@ TEST(StagesTest, LoweringPicksTheCheaperWay) {
   }
 }
 
+TEST(StagesTest, SeveralPhasesHaveAPipelineToFill) {
+  const Topology topology = testing::racks(2, 4, 200, 50);
+  const Group everyone = {0, 1, 2, 3, 4, 5, 6, 7};
+  // Of 800 bytes 600 leave a NIC in the rack, 800 cross the uplink, and 600 come back: 3 + 16 + 3 seconds.
+  const Cost cost = cost_of(lower_hierarchically(everyone, topology), topology, 800);
+  EXPECT_NEAR(cost.seconds_per_iteration, 16, 1e-9);
+  EXPECT_NEAR(cost.pipeline_seconds, (3.0 + 3) * 2 / 12, 1e-9);
+  EXPECT_EQ(cost_of(lower_to_ring(everyone, topology), topology, 800).pipeline_seconds, 0);
+  // Half of the averages cross, so an iteration takes half as long, and so does a piece.
+  const Schedule schedule = {{"all", {everyone}}, {"nobody", {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}}}};
+  EXPECT_NEAR(cost_of(schedule, 2, topology, 800).pipeline_seconds, 0.5, 1e-9);
+}
+
 TEST(StagesTest, LatencyOfTheRingAndOfTheExchange) {
   std::vector<Topology::SwitchSpec> switches = {testing::make_switch("core", "", 0)};
   std::vector<Topology::HostSpec> hosts;

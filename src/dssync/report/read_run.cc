@@ -126,6 +126,7 @@ Network network_of(const Json& line) {
   if (const Json* cost = find(line, "cost")) {
     if (find(*cost, "seconds_per_iteration") != nullptr) {
       result.predicted_seconds = number(*cost, "seconds_per_iteration");
+      if (find(*cost, "pipeline_seconds") != nullptr) *result.predicted_seconds += number(*cost, "pipeline_seconds");
     }
     result.bottleneck = text(*cost, "bottleneck");
     for (const Json& link : list_of(*cost, "links")) {

@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "dssync/planner/cost.h"
 
 namespace dssync {
@@ -46,13 +48,18 @@ const char* name_of(Stage::Kind kind) {
   return "";
 }
 
-std::size_t ChainBuilder::add(const Lowering& lowering, int group_size, int round) {
+std::size_t ChainBuilder::add(const Lowering& lowering, int group_size, int round, double urgency) {
   Chain chain;
   chain.group_size = group_size;
   chain.round = round;
+  chain.urgency = urgency;
+  double most = 0;
   chain.seconds_per_byte = busiest(lowering, topology_);
   for (const std::vector<Stage>& phase : lowering.phases) {
-    chain.phases.push_back(steps_of(phase, world_.rank(), busiest({{phase}}, topology_)));
+    const double seconds_per_byte = busiest({{phase}}, topology_);
+    if (seconds_per_byte > most) chain.slowest = chain.phases.size();
+    most = std::max(most, seconds_per_byte);
+    chain.phases.push_back(steps_of(phase, world_.rank(), seconds_per_byte));
     if (reduces(phase)) chain.reduced_after = chain.phases.size();
   }
   chains_.push_back(std::move(chain));
@@ -60,12 +67,14 @@ std::size_t ChainBuilder::add(const Lowering& lowering, int group_size, int roun
 }
 
 std::vector<Chain> ChainBuilder::build() {
-  // Reduce-scatters and all-gathers of the same members run in groups of their own: within a group, operations are
-  // matched by their order, and the second part of one average must not hold up the first part of the next.
+  // Every phase of every form of chain has process groups of its own: within a group, operations are matched by their
+  // order, and the second part of one average must not hold up the first part of the next, nor a long chain a short
+  // one.
   std::map<std::pair<std::string, std::vector<Rank>>, std::vector<Step*>> wanted;
   for (Chain& chain : chains_) {
-    for (std::vector<Step>& phase : chain.phases) {
-      for (Step& step : phase) wanted[{name_of(step.kind), step.members}].push_back(&step);
+    for (std::size_t phase = 0; phase < chain.phases.size(); ++phase) {
+      const std::string use = fmt::format("phase {} of {}", phase + 1, chain.phases.size());
+      for (Step& step : chain.phases[phase]) wanted[{use, step.members}].push_back(&step);
     }
   }
   for (const auto& [key, steps] : wanted) {

@@ -32,6 +32,8 @@ struct Chain {
   int group_size = 1;
   int round = -1;               // for the timeline; -1 outside of the schedule
   double seconds_per_byte = 0;  // that the busiest link needs for all phases together
+  std::size_t slowest = 0;      // phase
+  double urgency = 0;           // the more, the sooner its stages start; the same number on all workers
 
   bool empty() const { return phases.empty(); }
 };
@@ -44,7 +46,7 @@ class ChainBuilder {
   ChainBuilder(World& world, const Topology& topology) : world_(world), topology_(topology) {}
 
   // The number by which build() returns this worker's part; a group of one gives an empty chain.
-  std::size_t add(const Lowering& lowering, int group_size, int round = -1);
+  std::size_t add(const Lowering& lowering, int group_size, int round = -1, double urgency = 0);
 
   // Collective. Throws PeerError where a member doesn't come.
   std::vector<Chain> build();

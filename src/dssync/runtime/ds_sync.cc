@@ -126,21 +126,26 @@ class DsSync final : public BaseSynchronizer {
     const double bytes = model_bytes();
     ChainBuilder builder(world_, topology_);
     chains_.resize(plan_.rounds.size());
-    urgency_.resize(plan_.rounds.size());
     std::vector<std::size_t> numbers;
     for (std::size_t round = 0; round < plan_.rounds.size(); ++round) {
       if (program_.canonical(round) != round) continue;
       const Group& group = group_of(plan_.rounds[round], world_.rank());
-      builder.add(lower(group, topology_, bytes), static_cast<int>(group.size()), static_cast<int>(round));
+      builder.add(lower(group, topology_, bytes), static_cast<int>(group.size()), static_cast<int>(round),
+                  seconds_of_slowest_group(plan_.rounds[round]));
       numbers.push_back(round);
-      for (const Group& other : plan_.rounds[round].groups) {
-        const Seconds duration = load_of(lower(other, topology_, bytes), topology_, bytes).duration(topology_);
-        urgency_[round] = std::max(urgency_[round], duration.count());
-      }
     }
     std::vector<Chain> built = builder.build();
     for (std::size_t index = 0; index < built.size(); ++index) chains_[numbers[index]] = std::move(built[index]);
     everyone();
+  }
+
+  double seconds_of_slowest_group(const Round& round) const {
+    double most = 0;
+    for (const Group& group : round.groups) {
+      const double bytes = model_bytes();
+      most = std::max(most, load_of(lower(group, topology_, bytes), topology_, bytes).duration(topology_).count());
+    }
+    return most;
   }
 
   Lane make_lane(const std::vector<Flat>& live, int period) const {
@@ -178,7 +183,6 @@ class DsSync final : public BaseSynchronizer {
   struct Job {
     std::vector<at::Tensor> slices;
     const Chain* chain = nullptr;
-    double urgency = 0;
 
     bool small() const {
       std::int64_t bytes = 0;
@@ -193,7 +197,6 @@ class DsSync final : public BaseSynchronizer {
       Job& job = by_round[round];
       job.slices.push_back(vector.narrow(0, begin, end - begin));
       job.chain = warming_up() ? &everyone() : &chains_[round];
-      job.urgency = urgency_[round];
     }
     std::vector<Job> jobs;
     for (auto& [round, job] : by_round) jobs.push_back(std::move(job));
@@ -208,7 +211,8 @@ class DsSync final : public BaseSynchronizer {
         if (!job.chain->empty()) jobs.push_back(std::move(job));
       }
     }
-    std::stable_sort(jobs.begin(), jobs.end(), [](const Job& a, const Job& b) { return a.urgency > b.urgency; });
+    std::stable_sort(jobs.begin(), jobs.end(),
+                     [](const Job& a, const Job& b) { return a.chain->urgency > b.chain->urgency; });
     for (Job& job : jobs) start(job);
   }
 
@@ -221,7 +225,7 @@ class DsSync final : public BaseSynchronizer {
   // Many small slices travel as one, through a copy; large ones in place.
   void start(Job& job) {
     if (job.slices.size() == 1 || !job.small()) {
-      for (const at::Tensor& slice : job.slices) engine_.average(slice, *job.chain, iteration(), together());
+      engine_.average(job.slices, *job.chain, iteration(), together());
       return;
     }
     const at::Tensor copy = at::cat(job.slices);
@@ -275,8 +279,7 @@ class DsSync final : public BaseSynchronizer {
   const Plan plan_;
   const ScheduleProgram program_;
   DisagreementMeter meter_;
-  std::vector<Chain> chains_;    // by canonical round
-  std::vector<double> urgency_;  // by canonical round: seconds of its slowest group
+  std::vector<Chain> chains_;  // by canonical round
   std::vector<Lane> lanes_;
   std::vector<std::pair<at::Tensor, std::vector<at::Tensor>>> staged_;  // a copy, and the slices it stands for
   int looked_for_state_ = 0;

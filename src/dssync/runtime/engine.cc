@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <list>
 #include <map>
 #include <mutex>
@@ -15,6 +16,8 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "dssync/planner/cost.h"
 
 namespace dssync {
 namespace {
@@ -133,27 +136,41 @@ at::Tensor held_by(const Operation& operation) {
   return operation.step->kind == Stage::Kind::kAllReduce ? operation.range() : operation.own_slice();
 }
 
+constexpr double kLeastBytes = 16 << 10;  // of a piece of a pipeline
+constexpr int kWellFed = 3;    // averages in their slowest phase, at most that many at once in a process group
+constexpr int kShortEnds = 4;  // its first and last piece are that much shorter
+
 // Pieces of a chain with several phases: short enough that filling and draining the pipeline takes little of the time
 // that everything takes together, but each of them worth its fixed costs.
 int64_t pieces_of_a_pipeline(double bytes, double seconds, Seconds together) {
-  constexpr double kPiecesInAll = 12;
   constexpr double kLeastSeconds = 0.005;
-  constexpr double kLeastBytes = 16 << 10;
-  const double piece = std::max(kLeastSeconds, together.count() / kPiecesInAll);
+  const double piece = std::max(kLeastSeconds, together.count() / kPiecesPerIteration);
   return std::max<int64_t>(1, std::llround(std::min(seconds / piece, bytes / kLeastBytes)));
+}
+
+double bytes_of(at::TensorList slices) {
+  double bytes = 0;
+  for (const at::Tensor& slice : slices) bytes += static_cast<double>(slice.nbytes());
+  return bytes;
 }
 
 // A ring of several passes on many short messages as it is, and pieces would make them shorter. A pair exchanges two
 // long ones: with two pieces, one is summed up and divided while the other is under way.
-int64_t elements_of_a_piece(const at::Tensor& vector, const Chain& chain, Seconds together) {
-  const auto bytes = static_cast<double>(vector.numel()) * static_cast<double>(vector.element_size());
-  int64_t pieces = 1;
+double bytes_of_a_piece(at::TensorList slices, const Chain& chain, Seconds together) {
+  const double bytes = bytes_of(slices);
   if (chain.phases.size() > 1) {
-    pieces = pieces_of_a_pipeline(bytes, bytes * chain.seconds_per_byte, together);
-  } else if (chain.group_size == 2 && bytes >= 8 * Engine::kPieceBytes) {
-    pieces = 2;
+    return bytes / static_cast<double>(pieces_of_a_pipeline(bytes, bytes * chain.seconds_per_byte, together));
   }
-  return std::max<int64_t>(1, (vector.numel() + pieces - 1) / pieces);
+  const double longest = bytes / static_cast<double>(slices.size());
+  return chain.group_size == 2 && longest >= 8 * Engine::kPieceBytes ? longest / 2 : bytes;
+}
+
+// Where to cut a slice: in equal pieces of about `piece` elements.
+std::vector<int64_t> cuts(int64_t size, double piece) {
+  const int64_t pieces = std::max<int64_t>(1, std::llround(static_cast<double>(size) / piece));
+  std::vector<int64_t> bounds;
+  for (int64_t number = 0; number <= pieces; ++number) bounds.push_back(size * number / pieces);
+  return bounds;
 }
 
 // Operations of a process group that run side by side share its links: the more of them, the later the first one is
@@ -230,6 +247,14 @@ class Engine::Conductor {
     std::size_t phase;
   };
 
+  // How many averages of one urgency have yet to reach their slowest phase, and are in it.
+  struct Flow {
+    int before = 0;
+    int within = 0;
+
+    bool starves() const { return before > 0 && within < kWellFed; }
+  };
+
   // The operations of one process group, in the order that all its members follow.
   struct Queue {
     std::deque<Place> waiting;
@@ -295,17 +320,26 @@ class Engine::Conductor {
       }
     }
     average.pending = average.phases.front().size();
+    count_at(average, 1);
     advance(average);
   }
 
   // Goes on to the next phase that has something to do; ends the average after the last one.
   void advance(Average& average) {
     while (average.pending == 0) {
+      count_at(average, -1);
       ++average.phase;
+      count_at(average, 1);
       if (average.phase == average.chain->reduced_after) divide(average);
       if (average.phase == average.phases.size()) return retire(average);
       average.pending = average.phases[average.phase].size();
     }
+  }
+
+  void count_at(const Average& average, int change) {
+    Flow& flow = flows_[average.chain->urgency];
+    if (average.phase < average.chain->slowest) flow.before += change;
+    if (average.phase == average.chain->slowest) flow.within += change;
   }
 
   void divide(Average& average) {
@@ -331,9 +365,20 @@ class Engine::Conductor {
     }
   }
 
-  static bool may_start(const Queue& queue) {
+  bool may_start(const Queue& queue) const {
     const Place& first = queue.waiting.front();
-    return first.average->phase == first.phase && queue.running < most_at_once(*first.operation);
+    return first.average->phase == first.phase && queue.running < most_at_once(*first.operation) &&
+           !is_held_back(first.average->chain->urgency);
+  }
+
+  // While the slowest phase of something more urgent runs out of work, nothing else may slow down the phases that feed
+  // it. The most urgent averages are never held back, on no worker, so the others get their turn.
+  bool is_held_back(double urgency) const {
+    for (const auto& [other, flow] : flows_) {
+      if (other <= urgency) return false;
+      if (flow.starves()) return true;
+    }
+    return false;
   }
 
   void begin(const Place& place) {
@@ -410,6 +455,7 @@ class Engine::Conductor {
   // Of whoever drives.
   std::list<Average> under_way_;
   std::map<ChannelType*, Queue> queues_;
+  std::map<double, Flow, std::greater<>> flows_;  // by urgency
 
   std::mutex mutex_;
   std::condition_variable background_;
@@ -429,12 +475,24 @@ class Engine::Conductor {
 Engine::Engine(World& world, Timeline* timeline) : conductor_(std::make_unique<Conductor>(world, timeline)) {}
 Engine::~Engine() = default;
 
-void Engine::average(const at::Tensor& vector, const Chain& chain, int64_t iteration, Seconds together) {
-  if (chain.empty()) return;
-  const int64_t size = vector.numel();
-  const int64_t piece = elements_of_a_piece(vector, chain, together);
-  for (int64_t start = 0; start < size; start += piece) {
-    conductor_->add(vector.narrow(0, start, std::min(piece, size - start)), chain, iteration);
+void Engine::average(at::TensorList slices, const Chain& chain, int64_t iteration, Seconds together) {
+  if (chain.empty() || slices.empty()) return;
+  const auto element = static_cast<double>(slices.front().element_size());
+  const double piece = std::max(1.0, bytes_of_a_piece(slices, chain, together) / element);
+  const bool is_pipeline =
+      chain.phases.size() > 1 && piece * element >= kShortEnds * kLeastBytes && bytes_of(slices) >= 4 * piece * element;
+  for (std::size_t index = 0; index < slices.size(); ++index) {
+    const at::Tensor& slice = slices[index];
+    std::vector<int64_t> bounds = cuts(slice.numel(), piece);
+    // The first piece shows the later phases that there is work, and the last one is waited for by nobody but us.
+    if (is_pipeline && index == 0) bounds.insert(bounds.begin() + 1, bounds[1] / kShortEnds);
+    if (is_pipeline && index + 1 == slices.size()) {
+      bounds.insert(bounds.end() - 1, slice.numel() - (slice.numel() - *(bounds.end() - 2)) / kShortEnds);
+    }
+    for (std::size_t number = 0; number + 1 < bounds.size(); ++number) {
+      const int64_t length = bounds[number + 1] - bounds[number];
+      if (length > 0) conductor_->add(slice.narrow(0, bounds[number], length), chain, iteration);
+    }
   }
 }
 

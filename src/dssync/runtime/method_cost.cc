@@ -20,7 +20,7 @@ Cost method_cost(Method method, const Topology& topology, double bytes, const Pl
 }
 
 double iteration_seconds(const SyncOptions& options, const Cost& cost, Seconds compute) {
-  const double communication = cost.seconds_per_iteration;
+  const double communication = cost.seconds_per_iteration + cost.pipeline_seconds;
   switch (options.method) {
     case Method::kBspRing:
     case Method::kBspHierarchical:

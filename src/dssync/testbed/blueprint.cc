@@ -92,7 +92,9 @@ std::string route_lines(const Blueprint& plan, NodeId host) {
   std::map<std::string, std::vector<const HostPlan*>> by_settings;
   for (const HostPlan& other : plan.hosts) {
     if (other.node == host) continue;
-    by_settings[route_settings(slowest_between(plan, host, other.node))].push_back(&other);
+    const LinkId cable = links_between(plan, host, other.node).front();
+    const Bandwidth nic = plan.links[static_cast<std::size_t>(cable)].capacity;
+    by_settings[route_settings(nic, slowest_between(plan, host, other.node))].push_back(&other);
   }
   if (by_settings.empty()) by_settings[""];  // there is no other host
   const auto usual = std::max_element(by_settings.begin(), by_settings.end(),

@@ -19,12 +19,13 @@ constexpr std::uint64_t kLeastBurst = 1'600;      // bytes
 constexpr std::uint64_t kLeastQueue = 4'000'000;  // bytes
 constexpr double kQueueSeconds = 0.3;
 constexpr double kPassSeconds = 2e-3;
-constexpr double kWindowSeconds = 16e-3;
-constexpr double kLeastWindow = 128e3;
+constexpr double kSendSeconds = 10e-3;
+constexpr double kLeastSend = 64e3;  // bytes
+constexpr double kMostSend = 1e6;
+constexpr int kReceiveBuffer = 8'000'000;
 constexpr double kFlows = 16;        // that are to share a link without repeating for nothing
 constexpr double kUsualTimer = 0.2;  // the kernel's
 constexpr double kLongestTimer = 4;
-constexpr double kLeastBuffer = 1e6;  // bytes
 
 std::uint64_t bytes_in(Bandwidth rate, double seconds) {
   return static_cast<std::uint64_t>(std::llround(rate.bytes_per_second * seconds));
@@ -67,9 +68,9 @@ std::string shaping_lines(const std::string& device, Bandwidth rate, Seconds lat
   }
   text += fmt::format("qdisc add dev {0} parent 1:2 handle 2: {1}\nqdisc add dev {0} parent 1:3 handle 3: {1}\n",
                       device, queue);
-  // TCP (6), 52 bytes with IP's header and timestamps, so without data; of the flags ACK alone.
+  // TCP (6), 40 bytes with IP's header, so without data; of the flags ACK alone.
   text += fmt::format(
-      "filter add dev {} parent 1: protocol ip u32 match ip protocol 6 0xff match u16 52 0xffff at 2 match u8 0x10 "
+      "filter add dev {} parent 1: protocol ip u32 match ip protocol 6 0xff match u16 40 0xffff at 2 match u8 0x10 "
       "0xff "
       "at 33 flowid 1:3\n",
       device);
@@ -103,27 +104,27 @@ int frames_at_once(Bandwidth nic) {
   return static_cast<int>(std::clamp(nic.bytes_per_second * kPassSeconds / kMtu, 1.0, 7.0));  // 64 kB at most
 }
 
-int tcp_window(Bandwidth slowest) {
-  return static_cast<int>(std::max(kLeastWindow, slowest.bytes_per_second * kWindowSeconds));
+int send_buffer(Bandwidth nic) {
+  return static_cast<int>(std::clamp(nic.bytes_per_second * kSendSeconds, kLeastSend, kMostSend));
 }
 
-std::string route_settings(Bandwidth slowest) {
-  const int window = tcp_window(slowest);
-  const double queue_seconds = kFlows * window / slowest.bytes_per_second;
+std::string route_settings(Bandwidth nic, Bandwidth slowest) {
+  const double queue_seconds = kFlows * send_buffer(nic) / slowest.bytes_per_second;
   const double timer = std::clamp(2 * queue_seconds, kUsualTimer, kLongestTimer);
-  return fmt::format("window {} rto_min {}ms", window, std::llround(timer * 1e3));
+  return fmt::format("rto_min {}ms", std::llround(timer * 1e3));
 }
 
 std::vector<std::pair<std::string, std::string>> tcp_settings(Bandwidth nic) {
-  // Buffers are larger than the window on the network, so that a worker that is not scheduled for a while holds up
-  // nobody.
-  const auto buffer = static_cast<std::uint64_t>(std::max(kLeastBuffer, 4 * nic.bytes_per_second * kWindowSeconds));
   return {
       {"ipv4/tcp_congestion_control", "reno"},
-      {"ipv4/tcp_rmem", fmt::format("4096 {0} {0}", buffer)},
-      {"ipv4/tcp_wmem", fmt::format("4096 {0} {0}", buffer)},
+      {"ipv4/tcp_rmem", fmt::format("4096 {0} {0}", kReceiveBuffer)},
+      {"ipv4/tcp_wmem", fmt::format("4096 {0} {0}", send_buffer(nic))},
       {"ipv4/tcp_no_metrics_save", "1"},
+      // Data that an acknowledgement has overtaken would be refused as too old.
+      {"ipv4/tcp_timestamps", "0"},
       {"ipv4/tcp_slow_start_after_idle", "0"},
+      // No probes after twice the usual round trip: queues come and go.
+      {"ipv4/tcp_early_retrans", "0"},
   };
 }
 

@@ -40,17 +40,16 @@ std::string rate_query(const std::string& device);
 // The rates in the answers to one or several queries, in their order, as tc rounds them.
 std::vector<Bandwidth> shown_rates(const std::string& answers);
 
-// How many frames a host may pass on as one, which saves CPU time: no more than the link takes a quarter of a
-// millisecond for.
+// How many frames a host may pass on as one, which saves CPU time: no more than the link takes two milliseconds for.
 int frames_at_once(Bandwidth nic);
 
-// The bytes that one flow of TCP may have under way on a path whose slowest link has this rate: enough to fill it, few
-// enough that the queues of links that many flows share stay short and do not overflow.
-int tcp_window(Bandwidth slowest);
+// The bytes that one flow of TCP may have under way from a host with this NIC: enough to fill its links while the
+// sender waits for the CPU, few enough that the queues of links that many flows share do not overflow.
+int send_buffer(Bandwidth nic);
 
-// The options of `ip route` for such a path: its window, and a shortest timer for repeating that is longer than its
-// queues.
-std::string route_settings(Bandwidth slowest);
+// The options of `ip route` for a path from such a host: a shortest timer for repeating that is longer than the queue
+// of its slowest link.
+std::string route_settings(Bandwidth nic, Bandwidth slowest);
 
 // Settings of a network namespace, as files below /proc/sys/net and their text. `nic` is the rate of its cable.
 std::vector<std::pair<std::string, std::string>> tcp_settings(Bandwidth nic);

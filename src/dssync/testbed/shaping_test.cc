@@ -34,9 +34,9 @@ TEST(ShapingTest, ABurstIsShort) {
   }
 }
 
-TEST(ShapingTest, SixteenWindowsFitIntoAQueue) {
+TEST(ShapingTest, WhatSixteenFlowsSendFitsIntoAQueue) {
   for (const double rate : {10.0, 50.0, 200.0, 1000.0, 10'000.0}) {
-    EXPECT_LE(16U * static_cast<unsigned>(tcp_window(megabits(rate))), bucket_for(megabits(rate)).limit) << rate;
+    EXPECT_LE(16U * static_cast<unsigned>(send_buffer(megabits(rate))), bucket_for(megabits(rate)).limit) << rate;
   }
 }
 
@@ -55,11 +55,12 @@ TEST(ShapingTest, RatesAreReadFromTheWholeLinks) {
   EXPECT_THROW(shown_rates("class htb 1:1 root rate fast"), TestbedError);
 }
 
-TEST(ShapingTest, AWindowHoldsAFewFramesAtLeast) { EXPECT_GE(tcp_window(megabits(0.1)), 3 * kMtu); }
+TEST(ShapingTest, AFlowMaySendAFewFramesAtLeast) { EXPECT_GE(send_buffer(megabits(0.1)), 3 * kMtu); }
 
 TEST(ShapingTest, TheTimerIsLongerThanTheQueueOfSixteenFlows) {
-  EXPECT_THAT(route_settings(megabits(50)), HasSubstr("rto_min 655ms"));   // 2 * 16 * 128 kB at 6.25 MB/s
-  EXPECT_THAT(route_settings(megabits(10)), HasSubstr("rto_min 3277ms"));  // 2 * 16 * 128 kB at 1.25 MB/s
+  EXPECT_EQ(route_settings(megabits(200), megabits(50)), "rto_min 1280ms");  // 2 * 16 * 250 kB at 6.25 MB/s
+  EXPECT_EQ(route_settings(megabits(40), megabits(10)), "rto_min 1638ms");   // 2 * 16 * 64 kB at 1.25 MB/s
+  EXPECT_EQ(route_settings(megabits(40), megabits(400)), "rto_min 200ms");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // is ever left. No test expects a link to be fast: that is for the bench.
 #include "dssync/testbed/testbed.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -9,6 +10,9 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
+#include <memory>
+#include <sstream>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -27,6 +31,7 @@
 #include "dssync/testbed/capabilities.h"
 #include "dssync/testbed/handle.h"
 #include "dssync/testbed/processes.h"
+#include "dssync/testbed/shaping.h"
 #include "dssync/topology/read.h"
 #include "dssync/topology/testing.h"
 
@@ -94,23 +99,38 @@ class TcpSocket {
   int number_;
 };
 
-sockaddr_in address_of(const std::string& host) {
+constexpr int kPort = 4000;  // nobody else is in that namespace
+
+sockaddr_in address_of(const std::string& host, int port = kPort) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_port = htons(4000);  // nobody else is in that namespace
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
   inet_pton(AF_INET, host.c_str(), &address.sin_addr);
   return address;
 }
 
-// Takes one connection, reads so much, and answers with a byte.
-void serve(const TcpSocket& listener, std::size_t bytes) {
-  const TcpSocket peer(accept(listener.get(), nullptr, nullptr));
+void receive(const TcpSocket& peer, std::size_t bytes) {
   std::vector<char> chunk(65536);
   while (bytes > 0) {
     const ssize_t size = recv(peer.get(), chunk.data(), std::min(chunk.size(), bytes), 0);
     if (size <= 0) throw Error("the connection ended early");
     bytes -= static_cast<std::size_t>(size);
   }
+}
+
+void send_all(const TcpSocket& peer, std::size_t bytes) {
+  const std::vector<char> data(bytes);
+  for (std::size_t sent = 0; sent < bytes;) {
+    const ssize_t size = send(peer.get(), data.data() + sent, bytes - sent, MSG_NOSIGNAL);
+    if (size <= 0) throw Error("cannot send");
+    sent += static_cast<std::size_t>(size);
+  }
+}
+
+// Takes one connection, reads so much, and answers with a byte.
+void serve(const TcpSocket& listener, std::size_t bytes) {
+  const TcpSocket peer(accept(listener.get(), nullptr, nullptr));
+  receive(peer, bytes);
   if (send(peer.get(), "x", 1, MSG_NOSIGNAL) != 1) throw Error("cannot answer");
 }
 
@@ -120,12 +140,7 @@ double send_to(const std::string& host, std::size_t bytes) {
   const auto start = std::chrono::steady_clock::now();
   if (connect(peer.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     throw Error("no connection");
-  const std::vector<char> data(bytes);
-  for (std::size_t sent = 0; sent < bytes;) {
-    const ssize_t size = send(peer.get(), data.data() + sent, bytes - sent, MSG_NOSIGNAL);
-    if (size <= 0) throw Error("cannot send");
-    sent += static_cast<std::size_t>(size);
-  }
+  send_all(peer, bytes);
   char answer = 0;
   if (recv(peer.get(), &answer, 1, 0) != 1) throw Error("no answer");
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -158,6 +173,62 @@ double transfer(const Testbed& testbed, NodeId from, NodeId to, std::size_t byte
   const double seconds = sender.get();
   receiver.get();
   return seconds;
+}
+
+// Sends and receives so much over one connection: one after the other, so that windows grow as they do in a long run,
+// and then both at the same time.
+bool send_both_ways(const TcpSocket& peer, bool is_first, std::size_t bytes) {
+  if (is_first) send_all(peer, bytes);
+  receive(peer, bytes);
+  if (!is_first) send_all(peer, bytes);
+  std::thread sender([&] { send_all(peer, bytes); });
+  receive(peer, bytes);
+  sender.join();
+  return true;
+}
+
+// In a process of its own: both ends of a connection on which both sides send. `port` is one that no other has.
+bool exchange_with(const std::string& host, int port, std::size_t bytes) {
+  const TcpSocket peer(socket(AF_INET, SOCK_STREAM, 0));
+  const sockaddr_in address = address_of(host, port);
+  while (connect(peer.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // until the other side listens
+  }
+  return send_both_ways(peer, true, bytes);
+}
+
+bool await_exchange(int port, std::size_t bytes) {
+  const TcpSocket listener(socket(AF_INET, SOCK_STREAM, 0));
+  const sockaddr_in address = address_of("0.0.0.0", port);
+  if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) throw Error("no port");
+  if (listen(listener.get(), 1) != 0) throw Error("cannot listen");
+  const TcpSocket peer(accept(listener.get(), nullptr, nullptr));
+  return send_both_ways(peer, false, bytes);
+}
+
+// Segments that a host has sent again, of those that it has sent.
+std::array<double, 2> repeated_segments(const Testbed& testbed, NodeId host) {
+  return Answer<std::array<double, 2>>([&] {
+           testbed.enter(host);
+           std::ifstream table("/proc/self/net/snmp");
+           std::vector<std::string> names;
+           for (std::string line; std::getline(table, line);) {
+             std::istringstream stream(line);
+             const std::vector<std::string> words(std::istream_iterator<std::string>(stream), {});
+             if (words.front() != "Tcp:") continue;
+             if (names.empty()) {
+               names = words;
+               continue;
+             }
+             const auto value = [&](const char* name) {
+               const auto found = std::find(names.begin(), names.end(), name);
+               return std::stod(words.at(static_cast<std::size_t>(found - names.begin())));
+             };
+             return std::array{value("RetransSegs"), value("OutSegs")};
+           }
+           throw Error("no counters of TCP");
+         })
+      .get();
 }
 
 NodeId node_called(const Topology& topology, const std::string& name) {
@@ -248,6 +319,37 @@ class TestbedTest : public ::testing::Test {
 
   const testing::TemporaryFolder folder_;
 };
+
+// Both ends of all connections send at once, over links of several speeds: no data may be taken for old because an
+// acknowledgement has overtaken it.
+TEST_F(TestbedTest, TwoWayTrafficLosesNothing) {
+  apart([] {
+    const Topology topology = two_racks();
+    const Testbed testbed(topology);
+    std::vector<std::unique_ptr<Answer<bool>>> ends;
+    int port = kPort;
+    for (const NodeId from : hosts_of(topology)) {
+      for (const NodeId to : hosts_of(topology)) {
+        if (from >= to) continue;
+        ++port;
+        ends.push_back(std::make_unique<Answer<bool>>([&testbed, to, port] {
+          testbed.enter(to);
+          return await_exchange(port, 2 * static_cast<std::size_t>(kMegabyte));
+        }));
+        ends.push_back(std::make_unique<Answer<bool>>([&testbed, from, to, port] {
+          testbed.enter(from);
+          return exchange_with(testbed.address_of(to), port, 2 * static_cast<std::size_t>(kMegabyte));
+        }));
+      }
+    }
+    for (const auto& end : ends) EXPECT_TRUE(end->get());
+    for (const NodeId host : hosts_of(topology)) {
+      const auto [repeated, sent] = repeated_segments(testbed, host);
+      EXPECT_GT(sent, 3 * 2e6 / kMtu);
+      EXPECT_LE(repeated, sent / 1000) << topology.node(host).name;
+    }
+  });
+}
 
 TEST_F(TestbedTest, EveryHostReachesEveryOther) {
   apart([] {
