@@ -40,14 +40,14 @@ class DisagreementControl {
   const std::string& explanation() const { return explanation_; }
 
  private:
+  void measure(const Observation& observation);
   double allowed(double learning_rate) const;
   double rung_below(double value) const;
 
   DisagreementOptions options_;
   double limit_;
   double relative_noise_ = 0;  // v / |x|^2, smoothed: disagreement / (S lr^2 |x|^2)
-  double learning_rate_ = 0;
-  std::int64_t since_ = 0;  // the iteration from which on the limit was this one
+  std::int64_t since_ = -1;    // the iteration from which on the limit was this one
   std::string explanation_;
 };
 

@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -71,14 +70,26 @@ class ReplanPolicy {
   // REQUIRES: adopt was called.
   std::optional<PlanChange> consider(const LinkMonitor& monitor);
 
+  // The plan function answers differently from now on (another limit on S): don't remember what it said.
+  void forget_candidate();
+
+  // Changes that were adopted; the first plan is none.
   int changes() const { return changes_; }
 
  private:
   struct Era;
+
+  std::int64_t memory() const;
+  void remember(std::int64_t iteration, const Topology& network);
+  bool find_candidate(const Topology& network);
+  double iteration_seconds(const StageTable& table, const Topology& network, double compute) const;
+  double remembered_seconds(const StageTable& table, double compute) const;
+  PlanChange change(const LinkMonitor& monitor, double before, double after) const;
+
   PlanFunction plan_;
   double bytes_;
   PolicyOptions options_;
-  int changes_ = -1;  // the first plan is none
+  int changes_ = -1;
   std::unique_ptr<Era> era_;
 };
 

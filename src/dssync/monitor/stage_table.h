@@ -55,9 +55,15 @@ class StageTable {
   // by the stages of this table rather than by those that would suit the capacities best. Same tree as `lowered_on`.
   double seconds_per_iteration(const Topology& capacities) const;
 
+  // Adds to `bytes` (by LinkId) what a round puts on links when it averages `volume` bytes of the vector.
+  void add_loads(std::size_t round, double volume, std::vector<double>& bytes) const;
+
   int workers() const { return workers_; }
+  double bytes() const { return bytes_; }
 
  private:
+  double latency_of(std::int64_t iteration) const;
+
   std::vector<TableStage> stages_;
   std::vector<std::size_t> canonical_;  // by round of the schedule
   int shards_;

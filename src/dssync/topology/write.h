@@ -7,9 +7,9 @@
 
 namespace dssync {
 
-// Names are folded to ranges where that keeps the order of the hosts. Links that differ by direction are written with
-// the slower rate: a topology file has one rate for a cable. Rates and latencies are written so that they are read back
-// unchanged to 12 digits.
+// Names are folded to ranges where that keeps the order of the hosts. A cable whose links differ is written with the
+// slower rate, for a file has one rate for both. Rates and latencies are read back bit by bit. Throws Error where a
+// name has a bracket, which the reader would take for a range.
 std::string write_yaml_topology(const Topology& topology);
 
 }  // namespace dssync
