@@ -16,7 +16,7 @@ namespace {
 
 // Before a stage's overhead is known it must be this much slower than expected to be called slow.
 constexpr double kUncalibrated = 2.0;
-constexpr double kTypicalOverhead = 1.2;
+constexpr double kTypicalOverhead = 1.1;
 constexpr double kMostOverhead = 1.6;
 constexpr std::size_t kCalibration = 2;  // batches
 // A correction that is smaller leaves an estimate as it is: plans should not follow noise.
@@ -31,7 +31,7 @@ std::size_t index(int value) { return static_cast<std::size_t>(value); }
 class Overhead {
  public:
   bool known() const { return known_; }
-  double factor() const { return known_ ? factor_ : kTypicalOverhead; }
+  double factor() const { return factor_; }
 
   void add(double ratio) {
     if (known_) return;
@@ -46,7 +46,11 @@ class Overhead {
     if (known_) factor_ = std::clamp(ratio, 1.0, factor_);
   }
 
-  void forget() { *this = Overhead(); }
+  // To be learned anew; the old figure will do meanwhile.
+  void doubt() {
+    known_ = false;
+    ratios_.clear();
+  }
 
  private:
   bool known_ = false;
@@ -215,7 +219,9 @@ class LinkMonitor::State {
       state.proven = values.size() < window() ? 0 : median(values);
       const bool fresh = state.probed_at >= 0 && last_iteration - state.probed_at <= options_.window;
       if (fresh) state.proven = std::max(state.proven, state.probed);
-      if (fresh && state.slow() && state.probed < kLeastCorrection * state.capacity) hear(state, state.capacity);
+      if (fresh && state.slow() && state.probed < kLeastCorrection * state.capacity) {
+        hear(state, state.capacity, state.probed_at);
+      }
       if (!state.slow() || state.proven < kLeastCorrection * state.capacity) continue;
       raise(static_cast<LinkId>(link), state.proven, fmt::format("{} went through it", text_of(state.proven)));
     }
@@ -225,8 +231,8 @@ class LinkMonitor::State {
 
   std::size_t window() const { return index(options_.window); }
 
-  void hear(LinkState& link, double high) {
-    link.heard = last_iteration;
+  static void hear(LinkState& link, double high, std::int64_t iteration) {
+    link.heard = std::max(link.heard, iteration);
     link.high = std::clamp(high, link.capacity, link.nominal);
   }
 
@@ -240,7 +246,7 @@ class LinkMonitor::State {
       const LinkLoads& loads = table_->at(stage).loads;
       const bool uses =
           std::any_of(loads.begin(), loads.end(), [link](const auto& load) { return load.first == link; });
-      if (uses) overheads_[index(stage)].forget();
+      if (uses) overheads_[index(stage)].doubt();
     }
   }
 
@@ -342,7 +348,7 @@ class LinkMonitor::State {
     link.reason = fmt::format("{} {} took up to {:.1f} times as long as expected", blame.stages,
                               blame.stages == 1 ? "stage that crosses it" : "stages that cross it", blame.excess);
     if (suspects != 0) link.reason += fmt::format(", which {} other links would explain as well", blame.alternatives);
-    hear(link, link.capacity);
+    hear(link, link.capacity, last_iteration);
   }
 
   // ---- Slow links: still slow? As slow?
@@ -351,9 +357,9 @@ class LinkMonitor::State {
     for (std::size_t link = 0; link < links_.size(); ++link) {
       LinkState& state = links_[link];
       if (!state.slow() || !state.reason.empty()) continue;
-      const double high = upper_bound(static_cast<LinkId>(link));
+      const auto [high, iteration] = upper_bound(static_cast<LinkId>(link));
       if (!std::isfinite(high)) continue;
-      hear(state, high);
+      hear(state, high, iteration);
       const double capacity = std::max(state.proven, high);
       if (capacity > kLeastCorrection * state.capacity) {
         raise(static_cast<LinkId>(link), capacity, "stages that cross it take less time than before");
@@ -364,15 +370,17 @@ class LinkMonitor::State {
     }
   }
 
-  // From stages whose time only this link explains; infinite where there is none.
-  double upper_bound(LinkId link) const {
-    double least = INFINITY;
+  // From stages whose time only this link explains; infinite where there is none. With the iteration that told.
+  std::pair<double, std::int64_t> upper_bound(LinkId link) const {
+    std::pair<double, std::int64_t> least{INFINITY, -1};
     for (std::size_t number = 0; number < verdicts_.size(); ++number) {
       const StageVerdict& verdict = verdicts_[number];
       if (!verdict.seen) continue;
       const LinkLoads& loads = table_->stages()[number].loads;
       for (std::size_t i = 0; i < loads.size(); ++i) {
-        if (loads[i].first == link && is_told_by(link, number)) least = std::min(least, verdict.implied[i]);
+        if (loads[i].first == link && is_told_by(link, number)) {
+          least = std::min(least, std::pair(verdict.implied[i], verdict.latest->iteration));
+        }
       }
     }
     return least;

@@ -19,15 +19,23 @@ bool same_capacities(const Topology& a, const Topology& b) {
                     [](const Link& x, const Link& y) { return x.capacity == y.capacity; });
 }
 
+// "all x3, pairs in rack0 x2", in the order of their first turns.
 std::string rounds_of(const Plan& plan) {
-  std::string labels;
-  std::size_t run = 0;
-  for (std::size_t i = 0; i < plan.rounds.size(); i += run) {
-    run = 1;
-    while (i + run < plan.rounds.size() && plan.rounds[i + run].label == plan.rounds[i].label) ++run;
-    labels += fmt::format("{}{}{}", i == 0 ? "" : ", ", plan.rounds[i].label, run > 1 ? fmt::format(" x{}", run) : "");
+  std::vector<std::pair<std::string, int>> counts;
+  for (const Round& round : plan.rounds) {
+    const auto known =
+        std::find_if(counts.begin(), counts.end(), [&](const auto& count) { return count.first == round.label; });
+    if (known == counts.end()) {
+      counts.emplace_back(round.label, 1);
+    } else {
+      ++known->second;
+    }
   }
-  return labels;
+  std::string text;
+  for (const auto& [label, count] : counts) {
+    text += fmt::format("{}{}{}", text.empty() ? "" : ", ", label, count > 1 ? fmt::format(" x{}", count) : "");
+  }
+  return text;
 }
 
 std::string text_of(const std::vector<PlanChange::LinkChange>& changes, const Topology& network) {
@@ -165,7 +173,7 @@ PlanChange ReplanPolicy::change(const LinkMonitor& monitor, double before, doubl
       result.links.push_back({static_cast<LinkId>(link), from, to});
     }
   }
-  result.explanation = fmt::format("{}; new plan ({}; {} shards) for {} instead of {} per iteration",
+  result.explanation = fmt::format("{}; new plan ({}) for {} instead of {} per iteration",
                                    text_of(result.links, result.network), rounds_of(result.plan), result.plan.shards,
                                    format_duration(Seconds(after)), format_duration(Seconds(before)));
   return result;

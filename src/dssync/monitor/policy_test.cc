@@ -22,18 +22,30 @@ using testing::two_racks;
 using testing::with_links;
 
 TEST(PolicyTest, Explore) {
-  for (const double from : {200., 50.}) {
-    AdaptiveRun run(two_racks(from));
+  AdaptiveRun::Options options;
+  options.simulation.noise = 0.05;
+  options.policy.least_gain = 10;
+  {
+    std::vector<double> nics(8, 25e6);
+    nics[2] = nics[5] = 12.5e6;
+    const Topology topology = testing::hosts_with_nics(nics);
+    options.simulation.seed = 3;
+    AdaptiveRun run(topology, options);
     run.verbose = true;
-    run.iterations(12);
-    run.simulation.change_network(run.simulation.now(), two_racks(25));
-    run.iterations(30);
-    run.simulation.change_network(run.simulation.now(), two_racks(from));
-    run.iterations(50);
-    run.simulation.change_network(run.simulation.now(), with_links(two_racks(from), "rack0-1", 50));
-    run.iterations(30);
-    run.simulation.change_network(run.simulation.now(), two_racks(from));
-    run.iterations(50);
+    run.iterations(9);
+    run.simulation.change_network(run.simulation.now(), with_links(topology, "h1 ", 25));
+    run.iterations(18);
+  }
+  {
+    const Topology topology = testing::racks(4, 4, 25e6, 12.5e6);
+    options.simulation.seed = 5;
+    AdaptiveRun run(topology, options);
+    run.verbose = true;
+    run.iterations(9);
+    run.simulation.change_network(run.simulation.now(), with_links(topology, "rack0-1 ", 25));
+    run.iterations(18);
+    run.simulation.change_network(run.simulation.now(), topology);
+    run.iterations(40);
   }
 }
 

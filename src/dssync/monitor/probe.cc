@@ -80,38 +80,41 @@ class ProbePlanner {
                  topology_.host_at(topology_.position_of(to)));
   }
 
-  // Positions of a worker below the link and one elsewhere: both unused, the path free of what other pairs use, with as
-  // few doubtful links as possible; the first such pair from where this turn starts to look.
+  // A pair that crosses the link, its path free of what other pairs use: the one that can send most, among those the
+  // one that crosses the fewest other doubtful links, among those the first from where this turn starts to look.
   std::optional<std::pair<Rank, Rank>> best_pair(const Node& below, bool outwards, LinkId target) const {
     const int others = topology_.workers() - below.count;
     std::optional<std::pair<Rank, Rank>> best;
-    int least = 0;
+    std::pair<double, int> least;
     for (int i = 0; i < std::min(below.count, kMostPartners); ++i) {
       const int inside = below.first + static_cast<int>((turn_ + i) % below.count);
       for (int j = 0; j < std::min(others, kMostPartners); ++j) {
-        const int number = static_cast<int>((turn_ * 7 + i + j) % others);
+        const int number = static_cast<int>((below.first + turn_ * 7 + i + j) % others);
         const int outside = number < below.first ? number : number + below.count;
         std::pair<Rank, Rank> pair{topology_.rank_at(inside), topology_.rank_at(outside)};
         if (!outwards) std::swap(pair.first, pair.second);
-        const int doubt = doubt_of(pair, target);
-        if (doubt >= 0 && (!best || doubt < least)) {
+        const auto drawback = drawback_of(pair, target);
+        if (drawback && (!best || *drawback < least)) {
           best = pair;
-          least = doubt;
+          least = *drawback;
         }
       }
     }
     return best;
   }
 
-  // How many doubtful links a pair crosses; -1 where it is in the way of others.
-  int doubt_of(const std::pair<Rank, Rank>& pair, LinkId target) const {
-    if (senders_.count(pair.first) != 0 || receivers_.count(pair.second) != 0) return -1;
-    int doubt = 0;
+  // How much of the link's nominal capacity the rest of the path does not allow, and how many other doubtful links it
+  // crosses; nothing where the pair is in the way of others.
+  std::optional<std::pair<double, int>> drawback_of(const std::pair<Rank, Rank>& pair, LinkId target) const {
+    if (senders_.count(pair.first) != 0 || receivers_.count(pair.second) != 0) return std::nullopt;
+    std::pair<double, int> drawback{0, 0};
     for (const LinkId link : path(pair.first, pair.second)) {
-      if (used_.count(link) != 0) return -1;
-      if (link != target && is_doubtful_[index(link)]) ++doubt;
+      if (used_.count(link) != 0) return std::nullopt;
+      if (link != target && is_doubtful_[index(link)]) ++drawback.second;
+      drawback.first = std::max(drawback.first, topology_.link(target).capacity.bytes_per_second -
+                                                    topology_.link(link).capacity.bytes_per_second);
     }
-    return doubt;
+    return drawback;
   }
 
   // Returns what the pair can send, apart from the target.
