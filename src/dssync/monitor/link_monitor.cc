@@ -127,6 +127,17 @@ class LinkMonitor::State {
     return result;
   }
 
+  // By link.
+  std::vector<Bandwidth> likely() const {
+    std::vector<Bandwidth> capacities;
+    for (LinkId link = 0; link < static_cast<LinkId>(links_.size()); ++link) {
+      const LinkState& state = links_[index(link)];
+      const bool guessed = state.suspects == 0 || workers_behind(link) == most_behind(state.suspects);
+      capacities.push_back({guessed ? state.capacity : std::max(state.capacity, state.before)});
+    }
+    return capacities;
+  }
+
   double recent(double IterationView::*figure) const {
     std::vector<double> values;
     for (auto view = views_.rbegin(); view != views_.rend() && values.size() < kRecent; ++view) {
@@ -425,14 +436,21 @@ class LinkMonitor::State {
     for (LinkId link = 0; link < static_cast<LinkId>(links_.size()); ++link) {
       const LinkState& state = links_[index(link)];
       if (state.suspects == 0 || last_iteration - state.suspected_since < kPatience * options_.window) continue;
-      int most = 0;
-      for_each_suspect(state.suspects, [&](LinkId other) { most = std::max(most, workers_behind(other)); });
       const int group = state.suspects;
+      const int most = most_behind(group);
       for_each_suspect(group, [&](LinkId other) {
         if (workers_behind(other) < most) acquit(links_[index(other)]);
       });
       for_each_suspect(group, [&](LinkId other) { links_[index(other)].suspects = 0; });
     }
+  }
+
+  int most_behind(int group) const {
+    int most = 0;
+    for (LinkId link = 0; link < static_cast<LinkId>(links_.size()); ++link) {
+      if (links_[index(link)].suspects == group) most = std::max(most, workers_behind(link));
+    }
+    return most;
   }
 
   template <typename Action>
@@ -533,6 +551,8 @@ Topology LinkMonitor::estimated() const {
   for (const LinkEstimate& estimate : state_->estimates) capacities.push_back(estimate.capacity);
   return state_->nominal.with_capacities(capacities);
 }
+
+Topology LinkMonitor::likely() const { return state_->nominal.with_capacities(state_->likely()); }
 
 std::vector<LinkId> LinkMonitor::links_to_probe() const { return state_->links_to_probe(); }
 

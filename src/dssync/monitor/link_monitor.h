@@ -66,8 +66,13 @@ class LinkMonitor {
   const std::vector<LinkEstimate>& estimates() const;  // by LinkId
   const std::vector<LinkFinding>& findings() const;    // of the last batch, by link
 
-  // The nominal network with the estimated capacities: what to plan on.
+  // The nominal network with the estimated capacities: what to plan on. Of links that could not be told apart all are
+  // slow in it, which makes no link worse than the others: no reason for another plan, yet.
   Topology estimated() const;
+
+  // The same with one guess: of links that could not be told apart, only those with the most workers behind them are
+  // slow. What happened, as far as one can tell; for statistics over time.
+  Topology likely() const;
 
   // Slow links of which too little is heard to know whether they still are, and those that nobody could tell apart.
   // Most doubtful first. What to do about it: probe.h.

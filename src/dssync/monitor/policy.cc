@@ -10,7 +10,8 @@
 namespace dssync {
 namespace {
 
-constexpr int kQuiet = 4;             // memories without a change after which one of them is forgotten
+constexpr int kQuiet = 16;            // memories without a change after which one of them is forgotten
+constexpr int kTurns = 3;             // of contention that comes and goes
 constexpr double kNoticeable = 1.05;  // of capacities
 constexpr std::size_t kNamedLinks = 4;
 
@@ -50,6 +51,13 @@ std::string text_of(const std::vector<PlanChange::LinkChange>& changes, const To
 
 }  // namespace
 
+// A plan for some network, asked for once.
+struct ReplanPolicy::Candidate {
+  std::optional<Topology> network;  // nothing: not asked yet
+  std::optional<Plan> plan;
+  std::shared_ptr<const StageTable> table;  // where there is a plan
+};
+
 // What the policy remembers.
 struct ReplanPolicy::Era {
   std::shared_ptr<const StageTable> table;
@@ -60,14 +68,14 @@ struct ReplanPolicy::Era {
   double credit = 0;
 
   struct Past {
-    std::int64_t until;  // the last iteration with these estimates
+    std::int64_t after;  // these estimates hold for the iterations after this one ...
+    std::int64_t until;  // ... up to this one
     Topology network;
   };
   std::deque<Past> past;  // ascending
 
-  std::optional<Topology> planned_on;  // the last network that a plan was asked for, and the answer
-  std::optional<Plan> candidate;
-  std::shared_ptr<const StageTable> candidate_table;
+  Candidate now;      // for the network as it seems to be
+  Candidate average;  // for its mean
 };
 
 ReplanPolicy::ReplanPolicy(PlanFunction plan, double bytes, const PolicyOptions& options)
@@ -86,7 +94,10 @@ void ReplanPolicy::adopt(std::int64_t iteration, const Plan& plan, const Topolog
 
 std::shared_ptr<const StageTable> ReplanPolicy::table() const { return era_->table; }
 
-void ReplanPolicy::forget_candidate() { era_->planned_on.reset(); }
+void ReplanPolicy::forget_candidate() {
+  era_->now = {};
+  era_->average = {};
+}
 
 std::int64_t ReplanPolicy::memory() const {
   const double iterations = options_.memory_iterations * std::exp2(era_->doublings);
@@ -100,71 +111,117 @@ double ReplanPolicy::iteration_seconds(const StageTable& table, const Topology& 
 
 void ReplanPolicy::remember(std::int64_t iteration, const Topology& network) {
   std::deque<Era::Past>& past = era_->past;
-  if (!past.empty() && same_capacities(past.back().network, network)) {
-    past.back().until = iteration;
-  } else {
-    past.push_back({iteration, network});
+  const std::int64_t known = past.empty() ? -1 : past.back().until;
+  if (iteration > known) {
+    if (!past.empty() && same_capacities(past.back().network, network)) {
+      past.back().until = iteration;
+    } else {
+      past.push_back({known, iteration, network});
+    }
   }
-  while (past.front().until <= iteration - options_.longest_memory) past.pop_front();
+  const std::int64_t longest = std::max(options_.longest_memory, options_.wave_iterations);
+  while (past.front().until <= iteration - longest) past.pop_front();
   if (iteration - era_->calm_since > kQuiet * memory() && era_->doublings > 0) {
     --era_->doublings;
     era_->calm_since = iteration;
   }
 }
 
-// The mean over the memory.
-double ReplanPolicy::remembered_seconds(const StageTable& table, double compute) const {
-  std::int64_t until = era_->past.back().until;
-  const std::int64_t start = until - memory();
+// The mean over the last iterations.
+double ReplanPolicy::remembered_seconds(const StageTable& table, std::int64_t iterations, double compute) const {
+  const std::int64_t start = era_->past.back().until - iterations;
   double sum = 0;
-  double iterations = 0;
-  for (auto past = era_->past.rbegin(); past != era_->past.rend() && until > start; ++past) {
-    const auto next = std::next(past);
-    const std::int64_t before = next == era_->past.rend() ? start : std::max(start, next->until);
-    const auto length = static_cast<double>(until - before);
-    sum += length * iteration_seconds(table, past->network, compute);
-    iterations += length;
-    until = before;
+  double count = 0;
+  for (const Era::Past& past : era_->past) {
+    if (past.until <= start) continue;
+    const auto length = static_cast<double>(past.until - std::max(start, past.after));
+    sum += length * iteration_seconds(table, past.network, compute);
+    count += length;
   }
-  return sum / std::max(1.0, iterations);
+  return sum / count;
 }
 
-bool ReplanPolicy::find_candidate(const Topology& network) {
-  if (!era_->planned_on || !same_capacities(*era_->planned_on, network)) {
-    era_->planned_on = network;
-    era_->candidate = plan_(network);
-    era_->candidate_table.reset();
-    if (era_->candidate) {
-      era_->candidate_table =
-          std::make_shared<StageTable>(era_->candidate->rounds, era_->candidate->shards, network, bytes_);
-    }
+ReplanPolicy::Candidate& ReplanPolicy::ask(Candidate& candidate, const Topology& network) {
+  if (candidate.network && same_capacities(*candidate.network, network)) return candidate;
+  candidate.network = network;
+  candidate.plan = plan_(network);
+  candidate.table.reset();
+  if (candidate.plan) {
+    candidate.table = std::make_shared<StageTable>(candidate.plan->rounds, candidate.plan->shards, network, bytes_);
   }
-  return era_->candidate.has_value();
+  return candidate;
+}
+
+// What the candidate saves now and over the memory: the lesser of the two.
+double ReplanPolicy::gain_now(const Candidate& candidate, const Topology& network, double compute) const {
+  const double now =
+      1 - iteration_seconds(*candidate.table, network, compute) / iteration_seconds(*era_->table, network, compute);
+  const double remembered =
+      1 - remembered_seconds(*candidate.table, memory(), compute) / remembered_seconds(*era_->table, memory(), compute);
+  return std::min(now, remembered);
+}
+
+// Whether the plan in force became slow, fast and slow again within a wave's memory: it will go on like that.
+bool ReplanPolicy::comes_and_goes(double compute) const {
+  const std::int64_t start = era_->past.back().until - options_.wave_iterations;
+  const double mean = remembered_seconds(*era_->table, options_.wave_iterations, compute);
+  int turns = 0;
+  std::optional<bool> slow;
+  for (const Era::Past& past : era_->past) {
+    if (past.until <= start) continue;
+    const bool is_slow = iteration_seconds(*era_->table, past.network, compute) > mean;
+    if (slow && *slow != is_slow) ++turns;
+    slow = is_slow;
+  }
+  return turns >= kTurns;
+}
+
+// Time is what counts, so the mean is one of seconds per byte.
+Topology ReplanPolicy::mean_network() const {
+  const std::int64_t start = era_->past.back().until - options_.wave_iterations;
+  std::vector<double> seconds(era_->network->links().size(), 0);
+  double iterations = 0;
+  for (const Era::Past& past : era_->past) {
+    if (past.until <= start) continue;
+    const auto length = static_cast<double>(past.until - std::max(start, past.after));
+    for (std::size_t link = 0; link < seconds.size(); ++link) {
+      seconds[link] += length / past.network.links()[link].capacity.bytes_per_second;
+    }
+    iterations += length;
+  }
+  std::vector<Bandwidth> capacities;
+  for (const double sum : seconds) capacities.push_back({iterations / sum});
+  return era_->network->with_capacities(capacities);
 }
 
 std::optional<PlanChange> ReplanPolicy::consider(const LinkMonitor& monitor) {
-  if (era_->pending || monitor.last_iteration() < 0) return std::nullopt;
-  const Topology network = monitor.estimated();
-  remember(monitor.last_iteration(), network);
-  if (!find_candidate(network)) return std::nullopt;
+  if (monitor.last_iteration() < 0) return std::nullopt;
+  remember(monitor.last_iteration(), monitor.likely());
+  if (era_->pending) return std::nullopt;
   const double compute = monitor.compute_seconds();
-  const double before = iteration_seconds(*era_->table, network, compute);
-  const double after = iteration_seconds(*era_->candidate_table, network, compute);
-  const double remembered_before = remembered_seconds(*era_->table, compute);
-  const double remembered_after = remembered_seconds(*era_->candidate_table, compute);
-  const double gain = std::min(1 - after / before, 1 - remembered_after / remembered_before);
-  if (!(gain >= options_.least_gain)) {
-    era_->credit = 0;
-    return std::nullopt;
-  }
-  era_->credit += gain;
-  if (era_->credit < options_.patience) return std::nullopt;
-  era_->pending = true;
-  return change(monitor, before, after);
+  const Candidate& now = ask(era_->now, monitor.estimated());
+  const double gain = now.plan ? gain_now(now, *now.network, compute) : 0;
+  era_->credit = gain >= options_.least_gain ? era_->credit + gain : 0;
+  if (era_->credit >= options_.patience) return change(monitor, now);
+  if (!comes_and_goes(compute)) return std::nullopt;
+  const Candidate& average = ask(era_->average, mean_network());
+  if (!average.plan) return std::nullopt;
+  const double saved = 1 - remembered_seconds(*average.table, options_.wave_iterations, compute) /
+                               remembered_seconds(*era_->table, options_.wave_iterations, compute);
+  if (saved < options_.least_gain) return std::nullopt;
+  return change(monitor, average);
 }
 
-PlanChange ReplanPolicy::change(const LinkMonitor& monitor, double before, double after) const {
-  PlanChange result{*era_->candidate, *era_->planned_on, monitor.last_iteration(), before, after, {}, ""};
+PlanChange ReplanPolicy::change(const LinkMonitor& monitor, const Candidate& candidate) const {
+  era_->pending = true;
+  const double compute = monitor.compute_seconds();
+  PlanChange result{*candidate.plan,
+                    *candidate.network,
+                    monitor.last_iteration(),
+                    iteration_seconds(*era_->table, *candidate.network, compute),
+                    iteration_seconds(*candidate.table, *candidate.network, compute),
+                    {},
+                    ""};
   for (std::size_t link = 0; link < result.network.links().size(); ++link) {
     const Bandwidth from = era_->network->links()[link].capacity;
     const Bandwidth to = result.network.links()[link].capacity;
@@ -173,9 +230,11 @@ PlanChange ReplanPolicy::change(const LinkMonitor& monitor, double before, doubl
       result.links.push_back({static_cast<LinkId>(link), from, to});
     }
   }
-  result.explanation = fmt::format("{}; new plan ({}) for {} instead of {} per iteration",
-                                   text_of(result.links, result.network), rounds_of(result.plan), result.plan.shards,
-                                   format_duration(Seconds(after)), format_duration(Seconds(before)));
+  result.explanation =
+      fmt::format("{}{}; new plan ({}) for {} instead of {} per iteration",
+                  &candidate == &era_->average ? "on average over time: " : "", text_of(result.links, result.network),
+                  rounds_of(result.plan), format_duration(Seconds(result.seconds_after)),
+                  format_duration(Seconds(result.seconds_before)));
   return result;
 }
 

@@ -28,9 +28,12 @@ struct PolicyOptions {
   // at once.
   double patience = 0.3;
   // Plans are compared on the mean of the last so many iterations, twice as many after each change, up to `longest`; a
-  // doubling is forgotten after four times as many iterations without a change.
+  // doubling is forgotten after sixteen times as many iterations without a change.
   int memory_iterations = 4;
   int longest_memory = 512;
+  // Contention that comes and goes faster than plans can follow: over so many iterations, what is best on average
+  // counts.
+  int wave_iterations = 128;
   // Averages run while the next gradient is computed: an iteration takes the longer of the two, not their sum.
   bool overlap = false;
 };
@@ -78,13 +81,17 @@ class ReplanPolicy {
 
  private:
   struct Era;
+  struct Candidate;
 
   std::int64_t memory() const;
   void remember(std::int64_t iteration, const Topology& network);
-  bool find_candidate(const Topology& network);
+  Candidate& ask(Candidate& candidate, const Topology& network);
   double iteration_seconds(const StageTable& table, const Topology& network, double compute) const;
-  double remembered_seconds(const StageTable& table, double compute) const;
-  PlanChange change(const LinkMonitor& monitor, double before, double after) const;
+  double remembered_seconds(const StageTable& table, std::int64_t iterations, double compute) const;
+  double gain_now(const Candidate& candidate, const Topology& network, double compute) const;
+  bool comes_and_goes(double compute) const;
+  Topology mean_network() const;
+  PlanChange change(const LinkMonitor& monitor, const Candidate& candidate) const;
 
   PlanFunction plan_;
   double bytes_;
