@@ -69,7 +69,8 @@ struct LinkState {
   std::int64_t heard = -1;
   int suspects = 0;  // group of links that could not be told apart; 0: none
   std::int64_t suspected_since = -1;
-  double before = 0;  // it was suspected
+  double before = 0;     // it was suspected
+  bool accused = false;  // a probe that crosses it was as slow as it is said to be
   std::string reason;
 
   bool slow() const { return slow_since >= 0; }
@@ -85,6 +86,7 @@ class LinkMonitor::State {
       state.nominal = state.capacity = state.high = link.capacity.bytes_per_second;
       links_.push_back(state);
     }
+    find_series();
     publish();
   }
 
@@ -127,12 +129,25 @@ class LinkMonitor::State {
     return result;
   }
 
+  // Suspects that a probe could tell apart, and not for long.
+  bool undecided() const {
+    for (std::size_t link = 0; link < links_.size(); ++link) {
+      for (std::size_t other = 0; other < link; ++other) {
+        if (links_[link].suspects != 0 && links_[link].suspects == links_[other].suspects &&
+            cables_[link / 2].series != cables_[other / 2].series) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
   // By link.
   std::vector<Bandwidth> likely() const {
     std::vector<Bandwidth> capacities;
     for (LinkId link = 0; link < static_cast<LinkId>(links_.size()); ++link) {
       const LinkState& state = links_[index(link)];
-      const bool guessed = state.suspects == 0 || workers_behind(link) == most_behind(state.suspects);
+      const bool guessed = state.suspects == 0 || is_likely(link);
       capacities.push_back({guessed ? state.capacity : std::max(state.capacity, state.before)});
     }
     return capacities;
@@ -231,6 +246,7 @@ class LinkMonitor::State {
       const bool fresh = state.probed_at >= 0 && last_iteration - state.probed_at <= options_.window;
       if (fresh) state.proven = std::max(state.proven, state.probed);
       if (fresh && state.slow() && state.probed < kLeastCorrection * state.capacity) {
+        state.accused = true;
         hear(state, state.capacity, state.probed_at);
       }
       if (!state.slow() || state.proven < kLeastCorrection * state.capacity) continue;
@@ -341,10 +357,12 @@ class LinkMonitor::State {
   }
 
   // The two links of a cable have neighbouring numbers, the lower one even.
-  static bool is_one_cable(const std::vector<Blame>& blames, std::size_t first, std::size_t end) {
-    return std::all_of(blames.begin() + static_cast<std::ptrdiff_t>(first),
-                       blames.begin() + static_cast<std::ptrdiff_t>(end),
-                       [&](const Blame& other) { return other.link / 2 == blames[first].link / 2; });
+  bool is_one_cable(const std::vector<Blame>& blames, std::size_t first, std::size_t end) const {
+    const int series = cables_[index(blames[first].link / 2)].series;
+    for (std::size_t i = first; i < end; ++i) {
+      if (cables_[index(blames[i].link / 2)].series != series) return false;
+    }
+    return true;
   }
 
   void convict(const Blame& blame, int suspects) {
@@ -354,6 +372,7 @@ class LinkMonitor::State {
       link.before = link.capacity;
     }
     link.suspects = suspects;
+    link.accused = false;
     link.capacity = std::max(blame.capacity, link.proven);
     if (!link.slow()) link.slow_since = last_iteration;
     link.reason = fmt::format("{} {} took up to {:.1f} times as long as expected", blame.stages,
@@ -437,20 +456,25 @@ class LinkMonitor::State {
       const LinkState& state = links_[index(link)];
       if (state.suspects == 0 || last_iteration - state.suspected_since < kPatience * options_.window) continue;
       const int group = state.suspects;
-      const int most = most_behind(group);
+      std::vector<LinkId> innocent;
       for_each_suspect(group, [&](LinkId other) {
-        if (workers_behind(other) < most) acquit(links_[index(other)]);
+        if (!is_likely(other)) innocent.push_back(other);
       });
+      for (const LinkId other : innocent) acquit(links_[index(other)]);
       for_each_suspect(group, [&](LinkId other) { links_[index(other)].suspects = 0; });
     }
   }
 
-  int most_behind(int group) const {
-    int most = 0;
-    for (LinkId link = 0; link < static_cast<LinkId>(links_.size()); ++link) {
-      if (links_[index(link)].suspects == group) most = std::max(most, workers_behind(link));
+  // Of its group: what a slow probe crossed is more likely to be slow, and what more workers share.
+  bool is_likely(LinkId link) const {
+    const LinkState& state = links_[index(link)];
+    for (LinkId other = 0; other < static_cast<LinkId>(links_.size()); ++other) {
+      const LinkState& rival = links_[index(other)];
+      if (rival.suspects != state.suspects) continue;
+      if (std::pair(rival.accused, workers_behind(other)) > std::pair(state.accused, workers_behind(link)))
+        return false;
     }
-    return most;
+    return true;
   }
 
   template <typename Action>
@@ -469,10 +493,26 @@ class LinkMonitor::State {
   }
 
   // The smaller side of the cable.
-  int workers_behind(LinkId link) const {
-    NodeId node = 0;
-    while (nominal.node(node).up != link && nominal.node(node).down != link) ++node;
-    return std::min(nominal.node(node).count, nominal.workers() - nominal.node(node).count);
+  int workers_behind(LinkId link) const { return cables_[index(link / 2)].workers; }
+
+  // Cables that every path crosses together: no measurement tells them apart. So are a switch's cable and that of the
+  // only part below it, and the cables of the only two parts of the root.
+  void find_series() {
+    cables_.resize(links_.size() / 2);
+    for (const Node& node : nominal.nodes()) {
+      if (node.up == kNone) continue;
+      Cable& cable = cables_[index(node.up / 2)];
+      cable.workers = std::min(node.count, nominal.workers() - node.count);
+      cable.series = node.up / 2;
+      const Node& parent = nominal.node(node.parent);
+      if (parent.up != kNone && parent.count == node.count) cable.series = cables_[index(parent.up / 2)].series;
+      if (parent.up != kNone) continue;
+      for (const NodeId sibling : parent.children) {
+        const Node& other = nominal.node(sibling);
+        const bool first = other.up < node.up && other.count > 0;
+        if (first && other.count + node.count == parent.count) cable.series = cables_[index(other.up / 2)].series;
+      }
+    }
   }
 
   void settle() {
@@ -482,15 +522,18 @@ class LinkMonitor::State {
       link.slow_since = -1;
       link.suspects = 0;
     }
+    std::vector<std::size_t> found;
     for (std::size_t link = 0; link < links_.size(); ++link) {
-      if (links_[link].suspects != 0 && is_last_suspect(link)) links_[link].suspects = 0;
+      if (links_[link].suspects != 0 && is_last_suspect(link)) found.push_back(link);
     }
+    for (const std::size_t link : found) links_[link].suspects = 0;
   }
 
-  // All others of its group but its own other direction have been cleared.
+  // All others of its group have been cleared, but for those that no measurement tells apart from it.
   bool is_last_suspect(std::size_t link) const {
     for (std::size_t other = 0; other < links_.size(); ++other) {
-      if (other / 2 != link / 2 && links_[other].suspects == links_[link].suspects) return false;
+      const bool same = cables_[other / 2].series == cables_[link / 2].series;
+      if (!same && links_[other].suspects == links_[link].suspects) return false;
     }
     return true;
   }
@@ -519,8 +562,14 @@ class LinkMonitor::State {
     }
   }
 
+  struct Cable {
+    int workers = 0;  // behind it
+    int series = 0;   // the first cable that all its paths cross, too
+  };
+
   const MonitorOptions options_;
   std::vector<LinkState> links_;
+  std::vector<Cable> cables_;  // by LinkId / 2
   std::deque<std::pair<std::int64_t, std::shared_ptr<const StageTable>>> tables_;
   std::shared_ptr<const StageTable> table_;  // of the last iteration
   std::deque<IterationView> views_;          // of this table, ascending
@@ -553,6 +602,8 @@ Topology LinkMonitor::estimated() const {
 }
 
 Topology LinkMonitor::likely() const { return state_->nominal.with_capacities(state_->likely()); }
+
+bool LinkMonitor::undecided() const { return state_->undecided(); }
 
 std::vector<LinkId> LinkMonitor::links_to_probe() const { return state_->links_to_probe(); }
 

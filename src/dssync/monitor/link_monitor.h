@@ -71,8 +71,11 @@ class LinkMonitor {
   Topology estimated() const;
 
   // The same with one guess: of links that could not be told apart, only those with the most workers behind them are
-  // slow. What happened, as far as one can tell; for statistics over time.
+  // slow (of those that a slow probe crossed, where there was one). For statistics over time.
   Topology likely() const;
+
+  // Whether something is slow and a probe will tell what it is: better not to act on it, for a few iterations.
+  bool undecided() const;
 
   // Slow links of which too little is heard to know whether they still are, and those that nobody could tell apart.
   // Most doubtful first. What to do about it: probe.h.

@@ -75,7 +75,8 @@ struct ReplanPolicy::Era {
   std::deque<Past> past;  // ascending
 
   Candidate now;      // for the network as it seems to be
-  Candidate average;  // for its mean
+  Candidate average;  // for its mean over time
+  Candidate worst;    // for the least that each link had
 };
 
 ReplanPolicy::ReplanPolicy(PlanFunction plan, double bytes, const PolicyOptions& options)
@@ -97,6 +98,7 @@ std::shared_ptr<const StageTable> ReplanPolicy::table() const { return era_->tab
 void ReplanPolicy::forget_candidate() {
   era_->now = {};
   era_->average = {};
+  era_->worst = {};
 }
 
 std::int64_t ReplanPolicy::memory() const {
@@ -154,11 +156,13 @@ ReplanPolicy::Candidate& ReplanPolicy::ask(Candidate& candidate, const Topology&
 
 // What the candidate saves now and over the memory: the lesser of the two.
 double ReplanPolicy::gain_now(const Candidate& candidate, const Topology& network, double compute) const {
-  const double now =
-      1 - iteration_seconds(*candidate.table, network, compute) / iteration_seconds(*era_->table, network, compute);
-  const double remembered =
-      1 - remembered_seconds(*candidate.table, memory(), compute) / remembered_seconds(*era_->table, memory(), compute);
-  return std::min(now, remembered);
+  const std::int64_t wave = comes_and_goes(compute) ? options_.wave_iterations : 0;
+  const std::int64_t iterations = std::max(memory(), wave);
+  const auto gain = [](double after, double before) { return 1 - after / before; };
+  return std::min(
+      gain(iteration_seconds(*candidate.table, network, compute), iteration_seconds(*era_->table, network, compute)),
+      gain(remembered_seconds(*candidate.table, iterations, compute),
+           remembered_seconds(*era_->table, iterations, compute)));
 }
 
 // Whether the plan in force became slow, fast and slow again within a wave's memory: it will go on like that.
@@ -177,21 +181,40 @@ bool ReplanPolicy::comes_and_goes(double compute) const {
 }
 
 // Time is what counts, so the mean is one of seconds per byte.
-Topology ReplanPolicy::mean_network() const {
+std::pair<Topology, Topology> ReplanPolicy::mean_and_worst_network() const {
   const std::int64_t start = era_->past.back().until - options_.wave_iterations;
   std::vector<double> seconds(era_->network->links().size(), 0);
+  std::vector<Bandwidth> worst(seconds.size(), Bandwidth{INFINITY});
   double iterations = 0;
   for (const Era::Past& past : era_->past) {
     if (past.until <= start) continue;
     const auto length = static_cast<double>(past.until - std::max(start, past.after));
     for (std::size_t link = 0; link < seconds.size(); ++link) {
-      seconds[link] += length / past.network.links()[link].capacity.bytes_per_second;
+      const Bandwidth capacity = past.network.links()[link].capacity;
+      seconds[link] += length / capacity.bytes_per_second;
+      worst[link] = std::min(worst[link], capacity);
     }
     iterations += length;
   }
-  std::vector<Bandwidth> capacities;
-  for (const double sum : seconds) capacities.push_back({iterations / sum});
-  return era_->network->with_capacities(capacities);
+  std::vector<Bandwidth> mean;
+  for (const double sum : seconds) mean.push_back({iterations / sum});
+  return {era_->network->with_capacities(mean), era_->network->with_capacities(worst)};
+}
+
+// The plan that would have been best over a wave's memory, if it is enough better than the one in force.
+const ReplanPolicy::Candidate* ReplanPolicy::best_on_average(double compute) {
+  const auto [mean, worst] = mean_and_worst_network();
+  const double enough = 1 - options_.least_gain;
+  double least = enough * remembered_seconds(*era_->table, options_.wave_iterations, compute);
+  const Candidate* best = nullptr;
+  for (const Candidate* candidate : {&ask(era_->average, mean), &ask(era_->worst, worst)}) {
+    if (!candidate->plan) continue;
+    const double seconds = remembered_seconds(*candidate->table, options_.wave_iterations, compute);
+    if (seconds > least) continue;
+    least = seconds;
+    best = candidate;
+  }
+  return best;
 }
 
 std::optional<PlanChange> ReplanPolicy::consider(const LinkMonitor& monitor) {
@@ -199,17 +222,16 @@ std::optional<PlanChange> ReplanPolicy::consider(const LinkMonitor& monitor) {
   remember(monitor.last_iteration(), monitor.likely());
   if (era_->pending) return std::nullopt;
   const double compute = monitor.compute_seconds();
-  const Candidate& now = ask(era_->now, monitor.estimated());
-  const double gain = now.plan ? gain_now(now, *now.network, compute) : 0;
-  era_->credit = gain >= options_.least_gain ? era_->credit + gain : 0;
-  if (era_->credit >= options_.patience) return change(monitor, now);
+  if (!monitor.undecided()) {
+    const Candidate& now = ask(era_->now, monitor.estimated());
+    const double gain = now.plan ? gain_now(now, *now.network, compute) : 0;
+    era_->credit = gain >= options_.least_gain ? era_->credit + gain : 0;
+    if (era_->credit >= options_.patience) return change(monitor, now);
+  }
   if (!comes_and_goes(compute)) return std::nullopt;
-  const Candidate& average = ask(era_->average, mean_network());
-  if (!average.plan) return std::nullopt;
-  const double saved = 1 - remembered_seconds(*average.table, options_.wave_iterations, compute) /
-                               remembered_seconds(*era_->table, options_.wave_iterations, compute);
-  if (saved < options_.least_gain) return std::nullopt;
-  return change(monitor, average);
+  const Candidate* best = best_on_average(compute);
+  if (best == nullptr) return std::nullopt;
+  return change(monitor, *best);
 }
 
 PlanChange ReplanPolicy::change(const LinkMonitor& monitor, const Candidate& candidate) const {
@@ -232,7 +254,7 @@ PlanChange ReplanPolicy::change(const LinkMonitor& monitor, const Candidate& can
   }
   result.explanation =
       fmt::format("{}{}; new plan ({}) for {} instead of {} per iteration",
-                  &candidate == &era_->average ? "on average over time: " : "", text_of(result.links, result.network),
+                  &candidate == &era_->now ? "" : "contention comes and goes: ", text_of(result.links, result.network),
                   rounds_of(result.plan), format_duration(Seconds(result.seconds_after)),
                   format_duration(Seconds(result.seconds_before)));
   return result;

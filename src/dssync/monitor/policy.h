@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dssync/monitor/link_monitor.h"
@@ -90,7 +91,8 @@ class ReplanPolicy {
   double remembered_seconds(const StageTable& table, std::int64_t iterations, double compute) const;
   double gain_now(const Candidate& candidate, const Topology& network, double compute) const;
   bool comes_and_goes(double compute) const;
-  Topology mean_network() const;
+  std::pair<Topology, Topology> mean_and_worst_network() const;
+  const Candidate* best_on_average(double compute);
   PlanChange change(const LinkMonitor& monitor, const Candidate& candidate) const;
 
   PlanFunction plan_;

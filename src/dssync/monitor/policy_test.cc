@@ -32,6 +32,26 @@ AdaptiveRun::Options options_of(unsigned seed, double bytes = 8e6) {
 
 void change(AdaptiveRun& run, const Topology& network) { run.simulation.change_network(run.simulation.now(), network); }
 
+TEST(PolicyTest, Explore) {
+  {
+    AdaptiveRun run(two_racks(200), options_of(4));
+    run.verbose = true;
+    run.iterations(12);
+    change(run, two_racks(25));
+    run.iterations(24);
+  }
+  {
+    printf("=====\n");
+    AdaptiveRun run(two_racks(200), options_of(1));
+    run.verbose = true;
+    for (double time = 0; time < 120; time += 20) {
+      run.simulation.change_network(time, two_racks(200));
+      run.simulation.change_network(time + 10, two_racks(25));
+    }
+    run.run_until(120);
+  }
+}
+
 TEST(PolicyTest, CoreIsCutAndComesBack) {
   for (const double core : {50.0, 100.0, 200.0}) {
     for (unsigned seed = 1; seed <= 5; ++seed) {
