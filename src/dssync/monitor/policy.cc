@@ -10,7 +10,9 @@
 namespace dssync {
 namespace {
 
-constexpr int kQuiet = 16;            // memories without a change after which one of them is forgotten
+constexpr int kQuiet = 16;  // memories without a change after which one of them is forgotten
+// A mean over many iterations is no noise, and it misses some of what is slow only for a moment: half the gain will do.
+constexpr double kSteady = 0.5;
 constexpr int kTurns = 3;             // of contention that comes and goes
 constexpr double kNoticeable = 1.05;  // of capacities
 constexpr std::size_t kNamedLinks = 4;
@@ -204,8 +206,8 @@ std::pair<Topology, Topology> ReplanPolicy::mean_and_worst_network() const {
 // The plan that would have been best over a wave's memory, if it is enough better than the one in force.
 const ReplanPolicy::Candidate* ReplanPolicy::best_on_average(double compute) {
   const auto [mean, worst] = mean_and_worst_network();
-  const double enough = 1 - options_.least_gain;
-  double least = enough * remembered_seconds(*era_->table, options_.wave_iterations, compute);
+  double least =
+      (1 - kSteady * options_.least_gain) * remembered_seconds(*era_->table, options_.wave_iterations, compute);
   const Candidate* best = nullptr;
   for (const Candidate* candidate : {&ask(era_->average, mean), &ask(era_->worst, worst)}) {
     if (!candidate->plan) continue;

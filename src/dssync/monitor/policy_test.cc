@@ -34,19 +34,11 @@ void change(AdaptiveRun& run, const Topology& network) { run.simulation.change_n
 
 TEST(PolicyTest, Explore) {
   {
-    AdaptiveRun run(two_racks(200), options_of(4));
-    run.verbose = true;
-    run.iterations(12);
-    change(run, two_racks(25));
-    run.iterations(24);
-  }
-  {
-    printf("=====\n");
     AdaptiveRun run(two_racks(200), options_of(1));
     run.verbose = true;
-    for (double time = 0; time < 120; time += 20) {
+    for (double time = 0; time < 120; time += 10) {
       run.simulation.change_network(time, two_racks(200));
-      run.simulation.change_network(time + 10, two_racks(25));
+      run.simulation.change_network(time + 5, two_racks(25));
     }
     run.run_until(120);
   }
