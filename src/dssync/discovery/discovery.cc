@@ -14,7 +14,7 @@
 namespace dssync {
 namespace {
 
-constexpr int kFirst = 12;   // random matchings before anything is concluded
+constexpr int kFirst = 12;   // matchings at least before anything is concluded
 constexpr int kFlat = 36;    // matchings without a sign of racks that make a flat network
 constexpr int kStable = 12;  // matchings that have not changed the racks
 constexpr int kMost = 60;    // matchings
@@ -57,14 +57,16 @@ class Discovery::State {
   std::optional<Matching> next() {
     const int done = static_cast<int>(measured.size());
     if (done >= max_matchings(count())) return std::nullopt;
-    if (done >= kFirst) conclude();
-    if (model.racks() <= 1) return done < kFlat ? std::optional(random_matching()) : std::nullopt;
-    if (done - stable_since_ >= kStable && done >= kFirst + kStable) return std::nullopt;
+    const int first = std::max(kFirst, tournament());
+    if (done < first) return next_of_tournament();
+    conclude();
+    if (model.racks() <= 1) return done < kFlat ? std::optional(next_of_tournament()) : std::nullopt;
+    if (done - std::max(first, stable_since_) >= kStable) return std::nullopt;
     switch (done % 4) {
       case 0:
         return inner_matching();
       case 1:
-        return random_matching();
+        return next_of_tournament();
       default:
         return crossing_matching();
     }
@@ -103,11 +105,26 @@ class Discovery::State {
     for (std::size_t i = 0; i + 1 < hosts.size(); i += 2) matching.emplace_back(hosts[i], hosts[i + 1]);
   }
 
-  Matching random_matching() {
-    std::vector<int> all(hosts.size());
-    std::iota(all.begin(), all.end(), 0);
+  // Matchings in which every two hosts meet once.
+  int tournament() const { return count() - 1 + count() % 2; }
+
+  // One after another, in a random order of the hosts: the last one stays, the others move on around a circle. With an
+  // odd number of hosts, who meets the one that is missing has a rest.
+  Matching next_of_tournament() {
+    const int seats = tournament();
+    if (turn_ % seats == 0) {
+      seating_.resize(index(seats) + 1);
+      std::iota(seating_.begin(), seating_.end(), 0);
+      seating_ = shuffled(std::move(seating_));
+    }
+    const int shift = turn_++ % seats;
     Matching matching;
-    pair_up(shuffled(std::move(all)), matching);
+    for (int i = 0; i <= seats / 2; ++i) {
+      const int a = i == 0 ? seats : (shift + i) % seats;
+      const int b = i == 0 ? shift : (shift + seats - i) % seats;
+      const std::pair<int, int> pair{seating_[index(a)], seating_[index(b)]};
+      if (std::max(pair.first, pair.second) < count()) matching.push_back(pair);
+    }
     return matching;
   }
 
@@ -149,6 +166,8 @@ class Discovery::State {
   }
 
   std::mt19937 random_;
+  std::vector<int> seating_;
+  int turn_ = 0;
   bool model_is_fresh_ = false;
   int stable_since_ = 0;
 };

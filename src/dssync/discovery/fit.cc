@@ -14,7 +14,9 @@ constexpr double kOutlier = 16;      // the most that one rate counts
 constexpr double kPriceOfRack = 40;  // in squared deviations: a rack must explain more than that
 constexpr double kFilled = 0.88;     // of what NICs would allow: below that something else was full
 constexpr double kSlow = 0.85;       // likewise, of a single pair
+constexpr double kSimilar = 0.85;    // of NICs
 constexpr int kSweeps = 12;
+constexpr int kPasses = 3;  // each with better NICs
 
 std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
@@ -47,21 +49,18 @@ std::vector<Sample> samples_of(const std::vector<MeasuredMatching>& matchings) {
   return samples;
 }
 
-// A host's NIC is as fast as its fastest transfers: the third fastest of many, so that noise does not count.
-std::vector<double> nics_of(const std::vector<Sample>& samples, std::size_t hosts) {
-  std::vector<std::vector<double>> rates(hosts);
+// A host's NIC is as fast as its fastest transfer: perhaps only one of its partners was in the same rack.
+std::vector<double> fastest_of(const std::vector<Sample>& samples, std::size_t hosts) {
+  std::vector<double> fastest(hosts, 0);
   for (const Sample& sample : samples) {
     for (std::size_t i = 0; i < sample.pairs.size(); ++i) {
-      rates[index(sample.pairs[i].first)].push_back(sample.rates[i]);
-      rates[index(sample.pairs[i].second)].push_back(sample.rates[i]);
+      for (const int host : {sample.pairs[i].first, sample.pairs[i].second}) {
+        fastest[index(host)] = std::max(fastest[index(host)], sample.rates[i]);
+      }
     }
   }
-  std::vector<double> nics;
-  for (std::vector<double>& own : rates) {
-    std::sort(own.rbegin(), own.rend());
-    nics.push_back(own.empty() ? 1 : own[std::min<std::size_t>(2, own.size() / 4)]);
-  }
-  return nics;
+  for (double& rate : fastest) rate = rate > 0 ? rate : 1;
+  return fastest;
 }
 
 // Transfers of one matching in one direction; the other one is its mirror image.
@@ -140,7 +139,7 @@ int renumber(std::vector<int>& rack) {
 class Fitter {
  public:
   explicit Fitter(const std::vector<MeasuredMatching>& matchings, std::size_t hosts)
-      : samples_(samples_of(matchings)), nics_(nics_of(samples_, hosts)) {}
+      : samples_(samples_of(matchings)), nics_(fastest_of(samples_, hosts)) {}
 
   RackModel fit(std::vector<int> rack) const {
     RackModel model;
@@ -163,6 +162,29 @@ class Fitter {
       if (best.misfit >= before - 1e-9) break;
     }
     return best;
+  }
+
+  // The fastest of many noisy rates is too fast. Better: the mean of those that only the NIC has limited.
+  void refine_nics(const RackModel& model) {
+    std::vector<double> sum(nics_.size(), 0);
+    std::vector<int> count(nics_.size(), 0);
+    Sharing sharing(model);
+    for (const Sample& sample : samples_) {
+      sharing.share(sample.pairs, expected_);
+      for (std::size_t i = 0; i < sample.pairs.size(); ++i) {
+        const auto [a, b] = sample.pairs[i];
+        if (expected_[i] < kSimilar * std::min(nics_[index(a)], nics_[index(b)])) continue;
+        if (sample.rates[i] < kSlow * kSimilar * expected_[i]) continue;
+        for (const auto& [host, partner] : {std::pair(a, b), std::pair(b, a)}) {
+          if (nics_[index(partner)] < kSimilar * nics_[index(host)]) continue;
+          sum[index(host)] += std::log(sample.rates[i]);
+          ++count[index(host)];
+        }
+      }
+    }
+    for (std::size_t host = 0; host < nics_.size(); ++host) {
+      if (count[host] > 0) nics_[host] = std::exp(sum[host] / count[host]);
+    }
   }
 
   // Who was slow together is apart; who was fast while others were slow is together.
@@ -299,23 +321,25 @@ class Fitter {
   }
 
   const std::vector<Sample> samples_;
-  const std::vector<double> nics_;
+  std::vector<double> nics_;
   mutable std::vector<double> expected_;
 };
 
 }  // namespace
 
-RackModel fit_capacities(const std::vector<MeasuredMatching>& matchings, std::vector<int> rack) {
-  const Fitter fitter(matchings, rack.size());
-  return fitter.fit(std::move(rack));
-}
-
 RackModel fit_racks(const std::vector<MeasuredMatching>& matchings, const std::vector<int>& start) {
-  const Fitter fitter(matchings, start.size());
-  RackModel best = fitter.fit(std::vector<int>(start.size(), 0));
-  for (const std::vector<int>& from : {start, fitter.guess()}) {
-    RackModel found = fitter.search(from);
-    if (found.misfit < best.misfit) best = std::move(found);
+  Fitter fitter(matchings, start.size());
+  const std::vector<int> one_rack(start.size(), 0);
+  std::vector<std::vector<int>> starts{start, fitter.guess(), one_rack};
+  RackModel best;
+  for (int pass = 0; pass < kPasses; ++pass) {
+    best = fitter.fit(one_rack);
+    for (const std::vector<int>& from : starts) {
+      RackModel found = fitter.search(from);
+      if (found.misfit < best.misfit) best = std::move(found);
+    }
+    starts = {best.rack};
+    if (pass + 1 < kPasses) fitter.refine_nics(best);
   }
   return best;
 }

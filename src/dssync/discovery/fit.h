@@ -17,9 +17,6 @@ struct RackModel {
   int racks() const { return static_cast<int>(uplink.size()); }
 };
 
-// The model of hosts in the given racks that explains the rates best.
-RackModel fit_capacities(const std::vector<MeasuredMatching>& matchings, std::vector<int> rack);
-
 // The best model of all, as far as a local search from this division (and from a few others) finds it.
 RackModel fit_racks(const std::vector<MeasuredMatching>& matchings, const std::vector<int>& start);
 
