@@ -81,7 +81,6 @@ TEST(ProbeTest, KeepsItsBudget) {
 // An uplink of four NICs shows what it has only if four cross at once.
 TEST(ProbeTest, SeveralPairsFillAWideLink) {
   AdaptiveRun::Options options;
-  options.probes = false;
   options.policy.least_gain = 10;
   AdaptiveRun run(testing::racks(2, 8, 25e6, 100e6), options);
   run.iterations(9);
