@@ -263,12 +263,14 @@ class LinkMonitor::State {
     link.high = std::clamp(high, link.capacity, link.nominal);
   }
 
-  // Whatever was learned about stages on the link was learned with a wrong capacity.
+  // Whatever was learned about stages on the link was learned with a wrong capacity; but not where it was only
+  // suspected for a while.
   void raise(LinkId link, double capacity, std::string reason) {
     LinkState& state = links_[index(link)];
     state.capacity = std::min(state.nominal, capacity);
     state.high = std::max(state.high, state.capacity);
     state.reason = std::move(reason);
+    if (state.suspects != 0) return;
     for (int stage = 0; table_ && stage < table_->size(); ++stage) {
       const LinkLoads& loads = table_->at(stage).loads;
       const bool uses =
