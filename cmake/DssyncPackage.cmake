@@ -1,5 +1,5 @@
-# What `find_package(dssync)` finds after an install: the targets dssync::base, dssync::topology, dssync::planner and
-# dssync::launch; `find_package(dssync COMPONENTS runtime)` also dssync::runtime, which needs PyTorch.
+# What `find_package(dssync)` finds after an install: the targets dssync::base, dssync::topology, dssync::discovery, dssync::planner,
+# dssync::monitor and dssync::launch; `find_package(dssync COMPONENTS runtime)` also dssync::runtime, which needs PyTorch.
 
 include(CMakePackageConfigHelpers)
 

@@ -292,6 +292,12 @@ Topology Topology::build(const std::vector<SwitchSpec>& switches, const std::vec
   return result;
 }
 
+Topology Topology::with_capacities(const std::vector<Bandwidth>& capacities) const {
+  Topology result = *this;
+  for (std::size_t link = 0; link < result.links_.size(); ++link) result.links_[link].capacity = capacities[link];
+  return result;
+}
+
 std::string Topology::worker_name(Rank rank) const {
   const int position = position_of(rank);
   const Node& host = node(host_at(position));

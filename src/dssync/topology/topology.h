@@ -74,6 +74,9 @@ class Topology {
   int position_of(Rank rank) const { return position_of_[static_cast<std::size_t>(rank)]; }
   NodeId host_at(int position) const { return host_at_[static_cast<std::size_t>(position)]; }
 
+  // The same network with other capacities, by LinkId. REQUIRES: as many as there are links, all above zero.
+  Topology with_capacities(const std::vector<Bandwidth>& capacities) const;
+
   // "a0", or "a0/3" for the fourth worker of a host that has several. By rank.
   std::string worker_name(Rank rank) const;
 

@@ -1,0 +1,618 @@
+#include "dssync/monitor/link_monitor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "dssync/monitor/blame.h"
+#include "dssync/monitor/observation.h"
+
+namespace dssync {
+namespace {
+
+// Before a stage's overhead is known it must be this much slower than expected to be called slow.
+constexpr double kUncalibrated = 2.0;
+constexpr double kTypicalOverhead = 1.1;
+constexpr double kMostOverhead = 1.6;
+constexpr std::size_t kCalibration = 2;  // batches
+// A correction that is smaller leaves an estimate as it is: plans should not follow noise.
+constexpr double kLeastCorrection = 1.1;
+// Where no probe has told suspects apart for so many windows, the cables with the most workers behind them remain.
+constexpr int kPatience = 3;
+
+std::size_t index(int value) { return static_cast<std::size_t>(value); }
+
+// How much longer a stage usually takes than the busiest of its links would need: pipelines that fill, messages, the
+// CPU.
+class Overhead {
+ public:
+  bool known() const { return known_; }
+  double factor() const { return factor_; }
+
+  void add(double ratio) {
+    if (known_) return;
+    ratios_.push_back(ratio);
+    if (ratios_.size() < kCalibration) return;
+    factor_ = std::clamp(median(ratios_), 1.0, kMostOverhead);
+    known_ = true;
+  }
+
+  // What it takes at best is overhead, the rest was contention.
+  void lower_to(double ratio) {
+    if (known_) factor_ = std::clamp(ratio, 1.0, factor_);
+  }
+
+  // To be learned anew; the old figure will do meanwhile.
+  void doubt() {
+    known_ = false;
+    ratios_.clear();
+  }
+
+ private:
+  bool known_ = false;
+  double factor_ = kTypicalOverhead;
+  std::vector<double> ratios_;
+};
+
+struct LinkState {
+  double nominal = 0;
+  double capacity = 0;
+  double high = 0;
+  double proven = 0;  // lately, by stages and probes
+  double probed = 0;  // by the last probe
+  std::int64_t probed_at = -1;
+  std::int64_t slow_since = -1;
+  std::int64_t heard = -1;
+  int suspects = 0;  // group of links that could not be told apart; 0: none
+  std::int64_t suspected_since = -1;
+  double before = 0;     // it was suspected
+  bool accused = false;  // a probe that crosses it was as slow as it is said to be
+  std::string reason;
+
+  bool slow() const { return slow_since >= 0; }
+};
+
+}  // namespace
+
+class LinkMonitor::State {
+ public:
+  State(const Topology& topology, const MonitorOptions& settings) : nominal(topology), options_(settings) {
+    for (const Link& link : nominal.links()) {
+      LinkState state;
+      state.nominal = state.capacity = state.high = link.capacity.bytes_per_second;
+      links_.push_back(state);
+    }
+    find_series();
+    publish();
+  }
+
+  void adopt(std::int64_t first_iteration, std::shared_ptr<const StageTable> table) {
+    while (!tables_.empty() && tables_.back().first >= first_iteration) tables_.pop_back();
+    tables_.emplace_back(first_iteration, std::move(table));
+  }
+
+  void add(const SampleBatch& raw) {
+    const std::vector<LinkState> before = links_;
+    for (LinkState& link : links_) link.reason.clear();
+    take(sane(raw));
+    forget_old();
+    if (!views_.empty()) {
+      prove();
+      verdicts_ = judge_stages();
+      blame();
+      verdicts_ = judge_stages();
+      follow_slow_links();
+      learn_overheads();
+    }
+    grow_unheard();
+    settle();
+    stop_waiting_for_probes();
+    report(before);
+  }
+
+  std::vector<LinkId> links_to_probe() const {
+    std::vector<std::pair<double, LinkId>> doubtful;
+    for (std::size_t link = 0; link < links_.size(); ++link) {
+      const LinkState& state = links_[link];
+      if (!state.slow()) continue;
+      if (state.suspects != 0 || !recently(state.heard)) {
+        doubtful.emplace_back(-high_of(state) / state.capacity, static_cast<LinkId>(link));
+      }
+    }
+    std::sort(doubtful.begin(), doubtful.end());
+    std::vector<LinkId> result;
+    for (const auto& [doubt, link] : doubtful) result.push_back(link);
+    return result;
+  }
+
+  // Suspects that a probe could tell apart, and not for long.
+  bool undecided() const {
+    for (std::size_t link = 0; link < links_.size(); ++link) {
+      for (std::size_t other = 0; other < link; ++other) {
+        if (links_[link].suspects != 0 && links_[link].suspects == links_[other].suspects &&
+            cables_[link / 2].series != cables_[other / 2].series) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  // By link.
+  std::vector<Bandwidth> likely() const {
+    std::vector<Bandwidth> capacities;
+    for (LinkId link = 0; link < static_cast<LinkId>(links_.size()); ++link) {
+      const LinkState& state = links_[index(link)];
+      const bool guessed = state.suspects == 0 || is_likely(link);
+      capacities.push_back({guessed ? state.capacity : std::max(state.capacity, state.before)});
+    }
+    return capacities;
+  }
+
+  double recent(double IterationView::*figure) const {
+    std::vector<double> values;
+    for (auto view = views_.rbegin(); view != views_.rend() && values.size() < kRecent; ++view) {
+      if ((*view).*figure > 0) values.push_back((*view).*figure);
+    }
+    return median(values);
+  }
+
+  const Topology nominal;
+  std::vector<LinkEstimate> estimates;
+  std::vector<LinkFinding> findings;
+  std::int64_t last_iteration = -1;
+
+ private:
+  static constexpr std::size_t kRecent = 5;
+
+  bool recently(std::int64_t iteration) const {
+    return iteration >= 0 && last_iteration - iteration <= 4 * options_.window;
+  }
+
+  double high_of(const LinkState& link) const { return recently(link.heard) ? link.high : link.nominal; }
+
+  // ---- From samples to views.
+
+  void take(const SampleBatch& batch) {
+    std::set<std::int64_t> iterations;
+    for (const StageSample& sample : batch.stages) iterations.insert(sample.iteration);
+    for (const WorkerSample& sample : batch.workers) iterations.insert(sample.iteration);
+    const std::int64_t judged = last_iteration;
+    for (const std::int64_t iteration : iterations) {
+      if (iteration > judged) view(iteration, batch);
+    }
+    take_probes(batch.probes);
+  }
+
+  void view(std::int64_t iteration, const SampleBatch& batch) {
+    const auto after = std::find_if(tables_.begin(), tables_.end(),
+                                    [iteration](const auto& entry) { return entry.first > iteration; });
+    if (after == tables_.begin()) return;
+    tables_.erase(tables_.begin(), after - 1);
+    if (table_ != tables_.front().second) start_table(tables_.front().second);
+    SampleBatch part;
+    for (const StageSample& sample : batch.stages) {
+      if (sample.iteration == iteration) part.stages.push_back(sample);
+    }
+    for (const WorkerSample& sample : batch.workers) {
+      if (sample.iteration == iteration) part.workers.push_back(sample);
+    }
+    views_.push_back(observe(*table_, iteration, part, links_.size()));
+    last_iteration = iteration;
+  }
+
+  void start_table(std::shared_ptr<const StageTable> table) {
+    table_ = std::move(table);
+    views_.clear();
+    overheads_.assign(index(table_->size()), Overhead());
+  }
+
+  void take_probes(const std::vector<ProbeSample>& probes) {
+    for (std::size_t first = 0; first < probes.size();) {
+      std::size_t end = first;
+      while (end < probes.size() && probes[end].iteration == probes[first].iteration) ++end;
+      const std::vector<ProbeSample> together(probes.begin() + static_cast<std::ptrdiff_t>(first),
+                                              probes.begin() + static_cast<std::ptrdiff_t>(end));
+      const std::vector<double> proven = proven_by_probes(together, nominal);
+      for (std::size_t link = 0; link < links_.size(); ++link) {
+        if (proven[link] <= 0) continue;
+        links_[link].probed = proven[link];
+        links_[link].probed_at = probes[first].iteration;
+      }
+      first = end;
+    }
+  }
+
+  void forget_old() {
+    while (!views_.empty() && views_.front().iteration <= last_iteration - options_.forget_iterations) {
+      views_.pop_front();
+    }
+  }
+
+  // ---- What is proven: no stage has to be slow for that.
+
+  void prove() {
+    for (std::size_t link = 0; link < links_.size(); ++link) {
+      std::vector<double> values;
+      for (auto view = views_.rbegin(); view != views_.rend() && values.size() < window(); ++view) {
+        if (view->proven[link] > 0) values.push_back(view->proven[link]);
+      }
+      LinkState& state = links_[link];
+      state.proven = values.size() < window() ? 0 : median(values);
+      const bool fresh = state.probed_at >= 0 && last_iteration - state.probed_at <= options_.window;
+      if (fresh) state.proven = std::max(state.proven, state.probed);
+      if (fresh && state.slow() && state.probed < kLeastCorrection * state.capacity) {
+        state.accused = true;
+        hear(state, state.capacity, state.probed_at);
+      }
+      if (!state.slow() || state.proven < kLeastCorrection * state.capacity) continue;
+      raise(static_cast<LinkId>(link), state.proven, fmt::format("{} went through it", text_of(state.proven)));
+    }
+  }
+
+  static std::string text_of(double rate) { return format_bandwidth({rate}); }
+
+  std::size_t window() const { return index(options_.window); }
+
+  static void hear(LinkState& link, double high, std::int64_t iteration) {
+    link.heard = std::max(link.heard, iteration);
+    link.high = std::clamp(high, link.capacity, link.nominal);
+  }
+
+  // Whatever was learned about stages on the link was learned with a wrong capacity; but not where it was only
+  // suspected for a while.
+  void raise(LinkId link, double capacity, std::string reason) {
+    LinkState& state = links_[index(link)];
+    state.capacity = std::min(state.nominal, capacity);
+    state.high = std::max(state.high, state.capacity);
+    state.reason = std::move(reason);
+    if (state.suspects != 0) return;
+    for (int stage = 0; table_ && stage < table_->size(); ++stage) {
+      const LinkLoads& loads = table_->at(stage).loads;
+      const bool uses =
+          std::any_of(loads.begin(), loads.end(), [link](const auto& load) { return load.first == link; });
+      if (uses) overheads_[index(stage)].doubt();
+    }
+  }
+
+  // ---- Which stages are slow.
+
+  double expected(const TableStage& stage, const IterationView& view, bool without_slow_links = false) const {
+    double busiest = 0;
+    for (const auto& [link, load] : stage.loads) {
+      if (without_slow_links && links_[index(link)].slow()) continue;
+      busiest = std::max(busiest, view.bytes[index(link)] / links_[index(link)].capacity);
+    }
+    return busiest + stage.latency_seconds;
+  }
+
+  // The last iterations in which all members told how long the stage took.
+  std::vector<const IterationView*> recent_views(std::size_t stage) const {
+    std::vector<const IterationView*> result;
+    for (auto view = views_.rbegin(); view != views_.rend() && result.size() < window(); ++view) {
+      if (view->stages[stage].complete) result.push_back(&*view);
+    }
+    return result;
+  }
+
+  std::vector<StageVerdict> judge_stages() const {
+    std::vector<StageVerdict> verdicts;
+    for (std::size_t stage = 0; stage < overheads_.size(); ++stage) verdicts.push_back(judge(stage));
+    return verdicts;
+  }
+
+  StageVerdict judge(std::size_t number) const {
+    StageVerdict verdict;
+    const TableStage& stage = table_->stages()[number];
+    const std::vector<const IterationView*> views = recent_views(number);
+    verdict.implied.assign(stage.loads.size(), 0);
+    // Two of three are enough where something is very slow; one is not.
+    if (views.size() * 2 <= window() || stage.loads.empty()) return verdict;
+    const double overhead = overheads_[number].factor();
+    std::vector<double> ratios;
+    std::vector<double> seconds;
+    std::vector<double> late;
+    for (const IterationView* view : views) {
+      seconds.push_back(view->stages[number].seconds);
+      ratios.push_back(seconds.back() / expected(stage, *view));
+      late.push_back(seconds.back() - overhead * expected(stage, *view));
+    }
+    verdict.seen = true;
+    verdict.latest = views.front();
+    verdict.seconds = median(seconds);
+    verdict.excess = median(ratios) / overhead;
+    const double limit = overheads_[number].known() ? options_.tolerance * overhead : kUncalibrated;
+    verdict.slow = median(ratios) > limit && median(late) > options_.slack_seconds;
+    for (std::size_t i = 0; i < stage.loads.size(); ++i) {
+      verdict.implied[i] = overhead * median_rate(stage.loads[i].first, number, views);
+    }
+    return verdict;
+  }
+
+  // All that is on the link, over the time that the stage takes.
+  static double median_rate(LinkId link, std::size_t stage, const std::vector<const IterationView*>& views) {
+    std::vector<double> rates;
+    for (const IterationView* view : views) rates.push_back(view->bytes[index(link)] / view->stages[stage].seconds);
+    return median(rates);
+  }
+
+  // ---- Who is to blame.
+
+  void blame() {
+    std::vector<double> capacities;
+    std::vector<double> proven;
+    for (const LinkState& link : links_) {
+      capacities.push_back(link.capacity);
+      proven.push_back(link.proven);
+    }
+    const std::vector<Blame> blames = explain_slow_stages(*table_, verdicts_, capacities, proven);
+    for (std::size_t first = 0; first < blames.size();) {
+      const std::size_t end = first + index(blames[first].alternatives) + 1;
+      const bool one_cable = is_one_cable(blames, first, end);
+      if (!one_cable) ++groups_;
+      for (; first < end; ++first) convict(blames[first], one_cable ? 0 : groups_);
+    }
+  }
+
+  // The two links of a cable have neighbouring numbers, the lower one even.
+  bool is_one_cable(const std::vector<Blame>& blames, std::size_t first, std::size_t end) const {
+    const int series = cables_[index(blames[first].link / 2)].series;
+    for (std::size_t i = first; i < end; ++i) {
+      if (cables_[index(blames[i].link / 2)].series != series) return false;
+    }
+    return true;
+  }
+
+  void convict(const Blame& blame, int suspects) {
+    LinkState& link = links_[index(blame.link)];
+    if (suspects != 0 && link.suspects == 0) {
+      link.suspected_since = last_iteration;
+      link.before = link.capacity;
+    }
+    link.suspects = suspects;
+    link.accused = false;
+    link.capacity = std::max(blame.capacity, link.proven);
+    if (!link.slow()) link.slow_since = last_iteration;
+    link.reason = fmt::format("{} {} took up to {:.1f} times as long as expected", blame.stages,
+                              blame.stages == 1 ? "stage that crosses it" : "stages that cross it", blame.excess);
+    if (suspects != 0) link.reason += fmt::format(", which {} other links would explain as well", blame.alternatives);
+    hear(link, link.capacity, last_iteration);
+  }
+
+  // ---- Slow links: still slow? As slow?
+
+  void follow_slow_links() {
+    for (std::size_t link = 0; link < links_.size(); ++link) {
+      LinkState& state = links_[link];
+      if (!state.slow() || !state.reason.empty()) continue;
+      const auto [high, iteration] = upper_bound(static_cast<LinkId>(link));
+      if (!std::isfinite(high)) continue;
+      hear(state, high, iteration);
+      const double capacity = std::max(state.proven, high);
+      if (capacity > kLeastCorrection * state.capacity) {
+        raise(static_cast<LinkId>(link), capacity, "stages that cross it take less time than before");
+      } else if (capacity * kLeastCorrection < state.capacity) {
+        state.capacity = capacity;
+        state.reason = "stages that cross it take more time than before";
+      }
+    }
+  }
+
+  // From stages whose time only this link explains; infinite where there is none. With the iteration that told.
+  std::pair<double, std::int64_t> upper_bound(LinkId link) const {
+    std::pair<double, std::int64_t> least{INFINITY, -1};
+    for (std::size_t number = 0; number < verdicts_.size(); ++number) {
+      const StageVerdict& verdict = verdicts_[number];
+      if (!verdict.seen) continue;
+      const LinkLoads& loads = table_->stages()[number].loads;
+      for (std::size_t i = 0; i < loads.size(); ++i) {
+        if (loads[i].first == link && is_told_by(link, number)) {
+          least = std::min(least, std::pair(verdict.implied[i], verdict.latest->iteration));
+        }
+      }
+    }
+    return least;
+  }
+
+  bool is_told_by(LinkId link, std::size_t number) const {
+    const StageVerdict& verdict = verdicts_[number];
+    const TableStage& stage = table_->stages()[number];
+    const double others = overheads_[number].factor() * expected(stage, *verdict.latest, true);
+    if (verdict.seconds < options_.tolerance * others + options_.slack_seconds) return false;
+    const auto need = [&](LinkId id) { return verdict.latest->bytes[index(id)] / links_[index(id)].capacity; };
+    return std::all_of(stage.loads.begin(), stage.loads.end(), [&](const auto& load) {
+      return !links_[index(load.first)].slow() || need(load.first) <= kLeastCorrection * need(link);
+    });
+  }
+
+  void learn_overheads() {
+    for (std::size_t stage = 0; stage < verdicts_.size(); ++stage) {
+      const StageVerdict& verdict = verdicts_[stage];
+      if (!verdict.seen || verdict.slow) continue;
+      const double ratio = verdict.seconds / expected(table_->stages()[stage], *verdict.latest);
+      overheads_[stage].add(ratio);
+      overheads_[stage].lower_to(ratio);
+    }
+  }
+
+  // ---- What time does.
+
+  void grow_unheard() {
+    for (std::size_t link = 0; link < links_.size(); ++link) {
+      LinkState& state = links_[link];
+      if (!state.slow() || last_iteration - state.heard < options_.doubling_iterations) continue;
+      raise(static_cast<LinkId>(link), 2 * state.capacity,
+            fmt::format("nothing was heard of it for {} iterations", last_iteration - state.heard));
+      state.heard = last_iteration;
+      state.high = state.nominal;
+    }
+  }
+
+  // A cable that many share is more likely to be contended than each of theirs.
+  void stop_waiting_for_probes() {
+    for (LinkId link = 0; link < static_cast<LinkId>(links_.size()); ++link) {
+      const LinkState& state = links_[index(link)];
+      if (state.suspects == 0 || last_iteration - state.suspected_since < kPatience * options_.window) continue;
+      const int group = state.suspects;
+      std::vector<LinkId> innocent;
+      for_each_suspect(group, [&](LinkId other) {
+        if (!is_likely(other)) innocent.push_back(other);
+      });
+      for (const LinkId other : innocent) acquit(links_[index(other)]);
+      for_each_suspect(group, [&](LinkId other) { links_[index(other)].suspects = 0; });
+    }
+  }
+
+  // Of its group: what a slow probe crossed is more likely to be slow, and what more workers share.
+  bool is_likely(LinkId link) const {
+    const LinkState& state = links_[index(link)];
+    for (LinkId other = 0; other < static_cast<LinkId>(links_.size()); ++other) {
+      const LinkState& rival = links_[index(other)];
+      if (rival.suspects != state.suspects) continue;
+      if (std::pair(rival.accused, workers_behind(other)) > std::pair(state.accused, workers_behind(link)))
+        return false;
+    }
+    return true;
+  }
+
+  template <typename Action>
+  void for_each_suspect(int group, Action action) {
+    for (LinkId link = 0; link < static_cast<LinkId>(links_.size()); ++link) {
+      if (links_[index(link)].suspects == group) action(link);
+    }
+  }
+
+  static void acquit(LinkState& link) {
+    link.capacity = std::max(link.capacity, link.before);
+    link.high = link.nominal;
+    if (link.capacity >= link.nominal) link.slow_since = -1;
+    link.suspects = 0;
+    link.reason = "a cable that more workers share explains as much";
+  }
+
+  // The smaller side of the cable.
+  int workers_behind(LinkId link) const { return cables_[index(link / 2)].workers; }
+
+  // Cables that every path crosses together: no measurement tells them apart. So are a switch's cable and that of the
+  // only part below it, and the cables of the only two parts of the root.
+  void find_series() {
+    cables_.resize(links_.size() / 2);
+    for (const Node& node : nominal.nodes()) {
+      if (node.up == kNone) continue;
+      Cable& cable = cables_[index(node.up / 2)];
+      cable.workers = std::min(node.count, nominal.workers() - node.count);
+      cable.series = node.up / 2;
+      const Node& parent = nominal.node(node.parent);
+      if (parent.up != kNone && parent.count == node.count) cable.series = cables_[index(parent.up / 2)].series;
+      if (parent.up != kNone) continue;
+      for (const NodeId sibling : parent.children) {
+        const Node& other = nominal.node(sibling);
+        const bool first = other.up < node.up && other.count > 0;
+        if (first && other.count + node.count == parent.count) cable.series = cables_[index(other.up / 2)].series;
+      }
+    }
+  }
+
+  void settle() {
+    for (LinkState& link : links_) {
+      if (!link.slow() || link.capacity < options_.dead_band * link.nominal) continue;
+      link.capacity = link.high = link.nominal;
+      link.slow_since = -1;
+      link.suspects = 0;
+    }
+    std::vector<std::size_t> found;
+    for (std::size_t link = 0; link < links_.size(); ++link) {
+      if (links_[link].suspects != 0 && is_last_suspect(link)) found.push_back(link);
+    }
+    for (const std::size_t link : found) links_[link].suspects = 0;
+  }
+
+  // All others of its group have been cleared, but for those that no measurement tells apart from it.
+  bool is_last_suspect(std::size_t link) const {
+    for (std::size_t other = 0; other < links_.size(); ++other) {
+      const bool same = cables_[other / 2].series == cables_[link / 2].series;
+      if (!same && links_[other].suspects == links_[link].suspects) return false;
+    }
+    return true;
+  }
+
+  void report(const std::vector<LinkState>& before) {
+    findings.clear();
+    for (std::size_t link = 0; link < links_.size(); ++link) {
+      if (links_[link].capacity == before[link].capacity) continue;
+      findings.push_back(
+          {static_cast<LinkId>(link), {before[link].capacity}, {links_[link].capacity}, links_[link].reason});
+    }
+    publish();
+  }
+
+  void publish() {
+    estimates.clear();
+    for (const LinkState& link : links_) {
+      LinkEstimate estimate;
+      estimate.capacity = {link.capacity};
+      estimate.low = {std::min(link.capacity, link.proven)};
+      estimate.high = {high_of(link)};
+      estimate.slow_since = link.slow_since;
+      estimate.heard = link.heard;
+      estimate.ambiguous = link.suspects != 0;
+      estimates.push_back(estimate);
+    }
+  }
+
+  struct Cable {
+    int workers = 0;  // behind it
+    int series = 0;   // the first cable that all its paths cross, too
+  };
+
+  const MonitorOptions options_;
+  std::vector<LinkState> links_;
+  std::vector<Cable> cables_;  // by LinkId / 2
+  std::deque<std::pair<std::int64_t, std::shared_ptr<const StageTable>>> tables_;
+  std::shared_ptr<const StageTable> table_;  // of the last iteration
+  std::deque<IterationView> views_;          // of this table, ascending
+  std::vector<Overhead> overheads_;          // by stage
+  std::vector<StageVerdict> verdicts_;
+  int groups_ = 0;  // of suspects, so far
+};
+
+LinkMonitor::LinkMonitor(const Topology& nominal, const MonitorOptions& options)
+    : state_(std::make_unique<State>(nominal, options)) {}
+
+LinkMonitor::~LinkMonitor() = default;
+
+void LinkMonitor::adopt(std::int64_t first_iteration, std::shared_ptr<const StageTable> table) {
+  state_->adopt(first_iteration, std::move(table));
+}
+
+void LinkMonitor::add(const SampleBatch& batch) { state_->add(batch); }
+
+const Topology& LinkMonitor::nominal() const { return state_->nominal; }
+
+const std::vector<LinkEstimate>& LinkMonitor::estimates() const { return state_->estimates; }
+
+const std::vector<LinkFinding>& LinkMonitor::findings() const { return state_->findings; }
+
+Topology LinkMonitor::estimated() const {
+  std::vector<Bandwidth> capacities;
+  for (const LinkEstimate& estimate : state_->estimates) capacities.push_back(estimate.capacity);
+  return state_->nominal.with_capacities(capacities);
+}
+
+Topology LinkMonitor::likely() const { return state_->nominal.with_capacities(state_->likely()); }
+
+bool LinkMonitor::undecided() const { return state_->undecided(); }
+
+std::vector<LinkId> LinkMonitor::links_to_probe() const { return state_->links_to_probe(); }
+
+double LinkMonitor::compute_seconds() const { return state_->recent(&IterationView::compute_seconds); }
+
+double LinkMonitor::sync_seconds() const { return state_->recent(&IterationView::sync_seconds); }
+
+std::int64_t LinkMonitor::last_iteration() const { return state_->last_iteration; }
+
+}  // namespace dssync

@@ -1,0 +1,200 @@
+#include "dssync/monitor/observation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "dssync/topology/routes.h"
+
+namespace dssync {
+namespace {
+
+std::size_t index(int value) { return static_cast<std::size_t>(value); }
+
+bool positive(double value) { return value > 0 && std::isfinite(value); }
+bool not_negative(double value) { return value >= 0 && std::isfinite(value); }
+
+// Sorted, of those that `key` calls the same only the first.
+template <typename Sample, typename Bad, typename Key>
+void tidy(std::vector<Sample>& samples, Bad bad, Key key) {
+  samples.erase(std::remove_if(samples.begin(), samples.end(), bad), samples.end());
+  std::sort(samples.begin(), samples.end());
+  const auto same = [key](const Sample& a, const Sample& b) { return key(a) == key(b); };
+  samples.erase(std::unique(samples.begin(), samples.end(), same), samples.end());
+}
+
+void raise(double& value, double to) { value = std::max(value, to); }
+
+class Observer {
+ public:
+  Observer(const StageTable& table, std::int64_t iteration, std::size_t links)
+      : table_(table), seconds_(index(table.size())) {
+    view_.iteration = iteration;
+    view_.stages.resize(index(table.size()));
+    view_.bytes.resize(links, 0);
+    view_.proven.resize(links, 0);
+  }
+
+  IterationView run(const SampleBatch& batch) {
+    take(batch.stages);
+    measure_volumes(batch.stages);
+    for (std::size_t stage = 0; stage < seconds_.size(); ++stage) judge(stage);
+    for (std::size_t stage = 0; stage < seconds_.size();) stage = prove_together(stage);
+    take(batch.workers);
+    return std::move(view_);
+  }
+
+ private:
+  const TableStage& stage_at(std::size_t stage) const { return table_.stages()[stage]; }
+  double volume_of(std::size_t stage) const { return view_.volumes[index(stage_at(stage).round)]; }
+
+  // The member's index in its stage, or -1.
+  int member_of(const StageSample& sample) const {
+    if (sample.stage < 0 || sample.stage >= table_.size()) return kNone;
+    const std::vector<Rank>& members = table_.at(sample.stage).stage.members;
+    const auto found = std::find(members.begin(), members.end(), sample.rank);
+    return found == members.end() ? kNone : static_cast<int>(found - members.begin());
+  }
+
+  void take(const std::vector<StageSample>& samples) {
+    for (std::size_t stage = 0; stage < seconds_.size(); ++stage) {
+      seconds_[stage].assign(stage_at(stage).members.size(), 0);
+    }
+    for (const StageSample& sample : samples) {
+      const int member = member_of(sample);
+      if (member != kNone) seconds_[index(sample.stage)][index(member)] = sample.seconds;
+    }
+  }
+
+  // All groups of a round average the same slices; who knows how much it sent knows how long they were.
+  void measure_volumes(const std::vector<StageSample>& samples) {
+    std::vector<std::vector<double>> volumes(table_.rounds());
+    for (const StageSample& sample : samples) {
+      const int member = member_of(sample);
+      if (member == kNone) continue;
+      const double sent = table_.at(sample.stage).members[index(member)].sent;
+      if (sent > 0 && sample.bytes > 0) {
+        volumes[index(table_.at(sample.stage).round)].push_back(sample.bytes / sent);
+      }
+    }
+    for (std::size_t round = 0; round < volumes.size(); ++round) {
+      const double planned = table_.bytes() * table_.share_of(round, view_.iteration);
+      view_.volumes.push_back(volumes[round].empty() ? planned : median(volumes[round]));
+      table_.add_loads(round, view_.volumes.back(), view_.bytes);
+    }
+  }
+
+  void judge(std::size_t number) {
+    const std::vector<double>& seconds = seconds_[number];
+    StageView& stage = view_.stages[number];
+    stage.complete = true;
+    for (std::size_t i = 0; i < seconds.size(); ++i) {
+      if (seconds[i] <= 0) {
+        stage.complete = false;
+        continue;
+      }
+      stage.seconds = stage.seconds > 0 ? std::min(stage.seconds, seconds[i]) : seconds[i];
+      prove(stage_at(number).members[i].outgoing, volume_of(number), seconds[i]);
+      prove(stage_at(number).members[i].incoming, volume_of(number), seconds[i]);
+    }
+  }
+
+  void prove(const LinkLoads& loads, double volume, double seconds) {
+    for (const auto& [link, load] : loads) raise(view_.proven[index(link)], load * volume / seconds);
+  }
+
+  // Stages of one phase start together, when the phase before has ended at all their members: what they put on a link
+  // together went through in the longest time that any member saw. Returns the first stage of the next phase.
+  std::size_t prove_together(std::size_t first) {
+    const TableStage& front = stage_at(first);
+    std::vector<double> loads(view_.bytes.size(), 0);
+    double longest = 0;
+    bool complete = true;
+    std::size_t stage = first;
+    for (; stage < seconds_.size() && stage_at(stage).round == front.round && stage_at(stage).group == front.group &&
+           stage_at(stage).phase == front.phase;
+         ++stage) {
+      complete = complete && view_.stages[stage].complete;
+      raise(longest, *std::max_element(seconds_[stage].begin(), seconds_[stage].end()));
+      for (const auto& [link, load] : stage_at(stage).loads) loads[index(link)] += load * volume_of(stage);
+    }
+    if (complete && stage > first + 1) {
+      for (std::size_t link = 0; link < loads.size(); ++link) raise(view_.proven[link], loads[link] / longest);
+    }
+    return stage;
+  }
+
+  void take(const std::vector<WorkerSample>& workers) {
+    for (const WorkerSample& sample : workers) {
+      if (sample.rank < 0 || sample.rank >= table_.workers()) continue;
+      raise(view_.compute_seconds, sample.compute_seconds);
+      if (sample.sync_seconds <= 0) continue;
+      const bool first = view_.sync_seconds <= 0;
+      view_.sync_seconds = first ? sample.sync_seconds : std::min(view_.sync_seconds, sample.sync_seconds);
+    }
+  }
+
+  const StageTable& table_;
+  std::vector<std::vector<double>> seconds_;  // by stage and member; 0: not reported
+  IterationView view_;
+};
+
+}  // namespace
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+SampleBatch sane(SampleBatch batch) {
+  tidy(
+      batch.stages,
+      [](const StageSample& s) { return s.iteration < 0 || !not_negative(s.bytes) || !positive(s.seconds); },
+      [](const StageSample& s) { return std::tuple(s.iteration, s.stage, s.rank); });
+  tidy(
+      batch.workers,
+      [](const WorkerSample& s) {
+        return s.iteration < 0 || !not_negative(s.compute_seconds) || !not_negative(s.sync_seconds);
+      },
+      [](const WorkerSample& s) { return std::tuple(s.iteration, s.rank); });
+  tidy(
+      batch.probes, [](const ProbeSample& s) { return s.iteration < 0 || !positive(s.bytes) || !positive(s.seconds); },
+      [](const ProbeSample& s) { return s; });
+  return batch;
+}
+
+IterationView observe(const StageTable& table, std::int64_t iteration, const SampleBatch& batch, std::size_t links) {
+  return Observer(table, iteration, links).run(batch);
+}
+
+std::vector<double> proven_by_probes(const std::vector<ProbeSample>& probes, const Topology& topology) {
+  std::map<std::pair<Rank, Rank>, ProbeSample> transfers;
+  for (const ProbeSample& probe : probes) {
+    if (std::min(probe.from, probe.to) < 0 || std::max(probe.from, probe.to) >= topology.workers()) continue;
+    const auto [at, added] = transfers.try_emplace({probe.from, probe.to}, probe);
+    if (!added && probe.seconds < at->second.seconds) at->second = probe;
+  }
+  struct Crossing {
+    double bytes = 0;
+    double seconds = 0;
+  };
+  std::vector<Crossing> together(topology.links().size());
+  std::vector<double> proven(topology.links().size(), 0);
+  for (const auto& [ends, probe] : transfers) {
+    const NodeId from = topology.host_at(topology.position_of(probe.from));
+    for (const LinkId link : route(topology, from, topology.host_at(topology.position_of(probe.to)))) {
+      together[index(link)].bytes += probe.bytes;
+      raise(together[index(link)].seconds, probe.seconds);
+      raise(proven[index(link)], probe.bytes / probe.seconds);
+    }
+  }
+  for (std::size_t link = 0; link < proven.size(); ++link) {
+    if (together[link].seconds > 0) raise(proven[link], together[link].bytes / together[link].seconds);
+  }
+  return proven;
+}
+
+}  // namespace dssync

@@ -1,0 +1,265 @@
+#include "dssync/monitor/policy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace dssync {
+namespace {
+
+constexpr int kQuiet = 16;  // memories without a change after which one of them is forgotten
+// A mean over many iterations is no noise, and it misses some of what is slow only for a moment: half the gain will do.
+constexpr double kSteady = 0.5;
+constexpr int kTurns = 3;             // of contention that comes and goes
+constexpr double kNoticeable = 1.05;  // of capacities
+constexpr std::size_t kNamedLinks = 4;
+
+bool same_capacities(const Topology& a, const Topology& b) {
+  return std::equal(a.links().begin(), a.links().end(), b.links().begin(),
+                    [](const Link& x, const Link& y) { return x.capacity == y.capacity; });
+}
+
+// "all x3, pairs in rack0 x2", in the order of their first turns.
+std::string rounds_of(const Plan& plan) {
+  std::vector<std::pair<std::string, int>> counts;
+  for (const Round& round : plan.rounds) {
+    const auto known =
+        std::find_if(counts.begin(), counts.end(), [&](const auto& count) { return count.first == round.label; });
+    if (known == counts.end()) {
+      counts.emplace_back(round.label, 1);
+    } else {
+      ++known->second;
+    }
+  }
+  std::string text;
+  for (const auto& [label, count] : counts) {
+    text += fmt::format("{}{}{}", text.empty() ? "" : ", ", label, count > 1 ? fmt::format(" x{}", count) : "");
+  }
+  return text;
+}
+
+std::string text_of(const std::vector<PlanChange::LinkChange>& changes, const Topology& network) {
+  std::string text;
+  for (std::size_t i = 0; i < changes.size() && i < kNamedLinks; ++i) {
+    text += fmt::format("{}{} {} -> {}", i == 0 ? "" : ", ", network.link(changes[i].link).name,
+                        format_bandwidth(changes[i].from), format_bandwidth(changes[i].to));
+  }
+  if (changes.size() > kNamedLinks) text += fmt::format(" and {} more links", changes.size() - kNamedLinks);
+  return text.empty() ? "no link changed" : text;
+}
+
+}  // namespace
+
+// A plan for some network, asked for once.
+struct ReplanPolicy::Candidate {
+  std::optional<Topology> network;  // nothing: not asked yet
+  std::optional<Plan> plan;
+  std::shared_ptr<const StageTable> table;  // where there is a plan
+};
+
+// What the policy remembers.
+struct ReplanPolicy::Era {
+  std::shared_ptr<const StageTable> table;
+  std::optional<Topology> network;  // that the plan in force was made for
+  bool pending = false;             // a change was answered and not adopted yet
+  int doublings = 0;                // of the memory
+  std::int64_t calm_since = 0;
+  double credit = 0;
+
+  struct Past {
+    std::int64_t after;  // these estimates hold for the iterations after this one ...
+    std::int64_t until;  // ... up to this one
+    Topology network;
+  };
+  std::deque<Past> past;  // ascending
+
+  Candidate now;      // for the network as it seems to be
+  Candidate average;  // for its mean over time
+  Candidate worst;    // for the least that each link had
+};
+
+ReplanPolicy::ReplanPolicy(PlanFunction plan, double bytes, const PolicyOptions& options)
+    : plan_(std::move(plan)), bytes_(bytes), options_(options), era_(std::make_unique<Era>()) {}
+
+ReplanPolicy::~ReplanPolicy() = default;
+
+void ReplanPolicy::adopt(std::int64_t iteration, const Plan& plan, const Topology& network) {
+  era_->table = std::make_shared<StageTable>(plan.rounds, plan.shards, network, bytes_);
+  era_->network = network;
+  era_->credit = 0;
+  if (++changes_ > 0 && era_->pending) ++era_->doublings;
+  era_->pending = false;
+  era_->calm_since = iteration;
+}
+
+std::shared_ptr<const StageTable> ReplanPolicy::table() const { return era_->table; }
+
+void ReplanPolicy::forget_candidate() {
+  era_->now = {};
+  era_->average = {};
+  era_->worst = {};
+}
+
+std::int64_t ReplanPolicy::memory() const {
+  const double iterations = options_.memory_iterations * std::exp2(era_->doublings);
+  return static_cast<std::int64_t>(std::min<double>(options_.longest_memory, iterations));
+}
+
+double ReplanPolicy::iteration_seconds(const StageTable& table, const Topology& network, double compute) const {
+  const double averages = table.seconds_per_iteration(network);
+  return options_.overlap ? std::max(averages, compute) : averages + compute;
+}
+
+void ReplanPolicy::remember(std::int64_t iteration, const Topology& network) {
+  std::deque<Era::Past>& past = era_->past;
+  const std::int64_t known = past.empty() ? -1 : past.back().until;
+  if (iteration > known) {
+    if (!past.empty() && same_capacities(past.back().network, network)) {
+      past.back().until = iteration;
+    } else {
+      past.push_back({known, iteration, network});
+    }
+  }
+  const std::int64_t longest = std::max(options_.longest_memory, options_.wave_iterations);
+  while (past.front().until <= iteration - longest) past.pop_front();
+  if (iteration - era_->calm_since > kQuiet * memory() && era_->doublings > 0) {
+    --era_->doublings;
+    era_->calm_since = iteration;
+  }
+}
+
+// The mean over the last iterations.
+double ReplanPolicy::remembered_seconds(const StageTable& table, std::int64_t iterations, double compute) const {
+  const std::int64_t start = era_->past.back().until - iterations;
+  double sum = 0;
+  double count = 0;
+  for (const Era::Past& past : era_->past) {
+    if (past.until <= start) continue;
+    const auto length = static_cast<double>(past.until - std::max(start, past.after));
+    sum += length * iteration_seconds(table, past.network, compute);
+    count += length;
+  }
+  return sum / count;
+}
+
+ReplanPolicy::Candidate& ReplanPolicy::ask(Candidate& candidate, const Topology& network) {
+  if (candidate.network && same_capacities(*candidate.network, network)) return candidate;
+  candidate.network = network;
+  candidate.plan = plan_(network);
+  candidate.table.reset();
+  if (candidate.plan) {
+    candidate.table = std::make_shared<StageTable>(candidate.plan->rounds, candidate.plan->shards, network, bytes_);
+  }
+  return candidate;
+}
+
+// What the candidate saves now and over the memory: the lesser of the two.
+double ReplanPolicy::gain_now(const Candidate& candidate, const Topology& network, double compute) const {
+  const std::int64_t wave = comes_and_goes(compute) ? options_.wave_iterations : 0;
+  const std::int64_t iterations = std::max(memory(), wave);
+  const auto gain = [](double after, double before) { return 1 - after / before; };
+  return std::min(
+      gain(iteration_seconds(*candidate.table, network, compute), iteration_seconds(*era_->table, network, compute)),
+      gain(remembered_seconds(*candidate.table, iterations, compute),
+           remembered_seconds(*era_->table, iterations, compute)));
+}
+
+// Whether the plan in force became slow, fast and slow again within a wave's memory: it will go on like that.
+bool ReplanPolicy::comes_and_goes(double compute) const {
+  const std::int64_t start = era_->past.back().until - options_.wave_iterations;
+  const double mean = remembered_seconds(*era_->table, options_.wave_iterations, compute);
+  int turns = 0;
+  std::optional<bool> slow;
+  for (const Era::Past& past : era_->past) {
+    if (past.until <= start) continue;
+    const bool is_slow = iteration_seconds(*era_->table, past.network, compute) > mean;
+    if (slow && *slow != is_slow) ++turns;
+    slow = is_slow;
+  }
+  return turns >= kTurns;
+}
+
+// Time is what counts, so the mean is one of seconds per byte.
+std::pair<Topology, Topology> ReplanPolicy::mean_and_worst_network() const {
+  const std::int64_t start = era_->past.back().until - options_.wave_iterations;
+  std::vector<double> seconds(era_->network->links().size(), 0);
+  std::vector<Bandwidth> worst(seconds.size(), Bandwidth{INFINITY});
+  double iterations = 0;
+  for (const Era::Past& past : era_->past) {
+    if (past.until <= start) continue;
+    const auto length = static_cast<double>(past.until - std::max(start, past.after));
+    for (std::size_t link = 0; link < seconds.size(); ++link) {
+      const Bandwidth capacity = past.network.links()[link].capacity;
+      seconds[link] += length / capacity.bytes_per_second;
+      worst[link] = std::min(worst[link], capacity);
+    }
+    iterations += length;
+  }
+  std::vector<Bandwidth> mean;
+  for (const double sum : seconds) mean.push_back({iterations / sum});
+  return {era_->network->with_capacities(mean), era_->network->with_capacities(worst)};
+}
+
+// The plan that would have been best over a wave's memory, if it is enough better than the one in force.
+const ReplanPolicy::Candidate* ReplanPolicy::best_on_average(double compute) {
+  const auto [mean, worst] = mean_and_worst_network();
+  double least =
+      (1 - kSteady * options_.least_gain) * remembered_seconds(*era_->table, options_.wave_iterations, compute);
+  const Candidate* best = nullptr;
+  for (const Candidate* candidate : {&ask(era_->average, mean), &ask(era_->worst, worst)}) {
+    if (!candidate->plan) continue;
+    const double seconds = remembered_seconds(*candidate->table, options_.wave_iterations, compute);
+    if (seconds > least) continue;
+    least = seconds;
+    best = candidate;
+  }
+  return best;
+}
+
+std::optional<PlanChange> ReplanPolicy::consider(const LinkMonitor& monitor) {
+  if (monitor.last_iteration() < 0) return std::nullopt;
+  remember(monitor.last_iteration(), monitor.likely());
+  if (era_->pending) return std::nullopt;
+  const double compute = monitor.compute_seconds();
+  if (!monitor.undecided()) {
+    const Candidate& now = ask(era_->now, monitor.estimated());
+    const double gain = now.plan ? gain_now(now, *now.network, compute) : 0;
+    era_->credit = gain >= options_.least_gain ? era_->credit + gain : 0;
+    if (era_->credit >= options_.patience) return change(monitor, now);
+  }
+  if (!comes_and_goes(compute)) return std::nullopt;
+  const Candidate* best = best_on_average(compute);
+  if (best == nullptr) return std::nullopt;
+  return change(monitor, *best);
+}
+
+PlanChange ReplanPolicy::change(const LinkMonitor& monitor, const Candidate& candidate) const {
+  era_->pending = true;
+  const double compute = monitor.compute_seconds();
+  PlanChange result{*candidate.plan,
+                    *candidate.network,
+                    monitor.last_iteration(),
+                    iteration_seconds(*era_->table, *candidate.network, compute),
+                    iteration_seconds(*candidate.table, *candidate.network, compute),
+                    {},
+                    ""};
+  for (std::size_t link = 0; link < result.network.links().size(); ++link) {
+    const Bandwidth from = era_->network->links()[link].capacity;
+    const Bandwidth to = result.network.links()[link].capacity;
+    const double fold = from.bytes_per_second / to.bytes_per_second;
+    if (fold > kNoticeable || fold * kNoticeable < 1) {
+      result.links.push_back({static_cast<LinkId>(link), from, to});
+    }
+  }
+  result.explanation =
+      fmt::format("{}{}; new plan ({}) for {} instead of {} per iteration",
+                  &candidate == &era_->now ? "" : "contention comes and goes: ", text_of(result.links, result.network),
+                  rounds_of(result.plan), format_duration(Seconds(result.seconds_after)),
+                  format_duration(Seconds(result.seconds_before)));
+  return result;
+}
+
+}  // namespace dssync

@@ -1,0 +1,105 @@
+// Plan again? Weighs the plan in force against a new one on the estimated network, and keeps calm when estimates swing.
+// Not thread-safe. Deterministic. docs/adaptation.md has the reasons for the thresholds.
+//
+// Once per batch, on every worker:
+//   monitor.add(batch);
+//   if (auto change = policy.consider(monitor)) {
+//     ... make the groups of change->plan, lowered on change->network, agree on the iteration, switch ...
+//     policy.adopt(iteration, change->plan, change->network);  monitor.adopt(iteration, policy.table());
+//   }
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dssync/monitor/link_monitor.h"
+#include "dssync/planner/planner.h"
+
+namespace dssync {
+
+struct PolicyOptions {
+  // The least part of an iteration's time that a new plan must save.
+  double least_gain = 0.1;
+  // Gains of successive batches are added up until they reach this: 10 % must last for three batches, 30 % is acted on
+  // at once.
+  double patience = 0.3;
+  // Plans are compared on the mean of the last so many iterations, twice as many after each change, up to `longest`; a
+  // doubling is forgotten after sixteen times as many iterations without a change.
+  int memory_iterations = 4;
+  int longest_memory = 512;
+  // Contention that comes and goes faster than plans can follow: over so many iterations, what is best on average
+  // counts.
+  int wave_iterations = 128;
+  // Averages run while the next gradient is computed: an iteration takes the longer of the two, not their sum.
+  bool overlap = false;
+};
+
+// Why and to what.
+struct PlanChange {
+  Plan plan;
+  Topology network;            // to lower it on: the estimated one
+  std::int64_t iteration = 0;  // the last one that was known of
+  double seconds_before = 0;   // per iteration, expected of the plan in force on this network
+  double seconds_after = 0;    // of the new one
+  struct LinkChange {
+    LinkId link = kNone;
+    Bandwidth from;  // as the plan in force assumed
+    Bandwidth to;
+  };
+  std::vector<LinkChange> links;
+  std::string explanation;  // one line for the log
+};
+
+class ReplanPolicy {
+ public:
+  // From a network to a plan, always the same one for the same network; nothing where there is none.
+  using PlanFunction = std::function<std::optional<Plan>(const Topology&)>;
+
+  // `bytes`: that an iteration averages, as for Planner.
+  ReplanPolicy(PlanFunction plan, double bytes, const PolicyOptions& options = {});
+  ~ReplanPolicy();
+
+  // The plan in force from this iteration on, and the network that it was lowered on. The first one, and every change.
+  void adopt(std::int64_t iteration, const Plan& plan, const Topology& network);
+
+  // The stages of the plan in force, for LinkMonitor::adopt. REQUIRES: adopt was called.
+  std::shared_ptr<const StageTable> table() const;
+
+  // After each batch. Once it has answered with a change it answers nothing until adopt was called.
+  // REQUIRES: adopt was called.
+  std::optional<PlanChange> consider(const LinkMonitor& monitor);
+
+  // The plan function answers differently from now on (another limit on S): don't remember what it said.
+  void forget_candidate();
+
+  // Changes that were adopted; the first plan is none.
+  int changes() const { return changes_; }
+
+ private:
+  struct Era;
+  struct Candidate;
+
+  std::int64_t memory() const;
+  void remember(std::int64_t iteration, const Topology& network);
+  Candidate& ask(Candidate& candidate, const Topology& network);
+  double iteration_seconds(const StageTable& table, const Topology& network, double compute) const;
+  double remembered_seconds(const StageTable& table, std::int64_t iterations, double compute) const;
+  double gain_now(const Candidate& candidate, const Topology& network, double compute) const;
+  bool comes_and_goes(double compute) const;
+  std::pair<Topology, Topology> mean_and_worst_network() const;
+  const Candidate* best_on_average(double compute);
+  PlanChange change(const LinkMonitor& monitor, const Candidate& candidate) const;
+
+  PlanFunction plan_;
+  double bytes_;
+  PolicyOptions options_;
+  int changes_ = -1;
+  std::unique_ptr<Era> era_;
+};
+
+}  // namespace dssync

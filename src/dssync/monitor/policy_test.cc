@@ -1,0 +1,183 @@
+// Whole training runs on networks that change: what the plan is changed to, how often, and what it brings.
+#include "dssync/monitor/policy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "dssync/monitor/testing.h"
+#include "dssync/planner/planner.h"
+#include "dssync/topology/testing.h"
+
+namespace dssync {
+namespace {
+
+using testing::AdaptiveRun;
+using testing::SimulationOptions;
+using testing::two_racks;
+using testing::with_links;
+
+AdaptiveRun::Options options_of(unsigned seed, double bytes = 8e6) {
+  AdaptiveRun::Options options;
+  options.simulation.seed = seed;
+  options.simulation.noise = 0.05;
+  options.simulation.lost = 0.01;
+  options.bytes = bytes;
+  return options;
+}
+
+void change(AdaptiveRun& run, const Topology& network) { run.simulation.change_network(run.simulation.now(), network); }
+
+TEST(PolicyTest, CoreIsCutAndComesBack) {
+  for (const double core : {50.0, 100.0, 200.0}) {
+    for (unsigned seed = 1; seed <= 5; ++seed) {
+      SCOPED_TRACE("core " + std::to_string(core) + ", seed " + std::to_string(seed));
+      const AdaptiveRun::Options options = options_of(seed);
+      AdaptiveRun run(two_racks(core), options);
+      run.iterations(12);
+      change(run, two_racks(25));
+      run.iterations(15);
+      EXPECT_EQ(run.policy.changes(), 1);
+      EXPECT_LE(run.iterations(20), 1.15 * AdaptiveRun::fresh_seconds(two_racks(25), options));
+      change(run, two_racks(core));
+      run.iterations(40);
+      EXPECT_LE(run.iterations(20), 1.15 * AdaptiveRun::fresh_seconds(two_racks(core), options));
+      EXPECT_EQ(run.policy.changes(), 2);
+      EXPECT_LE(run.probe_seconds, 0.015 * run.simulation.now());
+    }
+  }
+}
+
+TEST(PolicyTest, SaysWhatItSawAndWhatItExpects) {
+  AdaptiveRun run(two_racks(50), options_of(1));
+  run.iterations(12);
+  change(run, two_racks(25));
+  run.iterations(15);
+  ASSERT_EQ(run.changes.size(), 1);
+  const PlanChange& first = run.changes.front();
+  EXPECT_EQ(first.links.size(), 4);
+  EXPECT_GT(first.seconds_before, 1.1 * first.seconds_after);
+  EXPECT_THAT(first.explanation, ::testing::StartsWith("rack0 up 50 Mbit/s -> 2"));
+  EXPECT_THAT(first.explanation, ::testing::HasSubstr("; new plan (all"));
+  EXPECT_THAT(first.explanation, ::testing::HasSubstr(" ms instead of "));
+}
+
+TEST(PolicyTest, OneNicIsContended) {
+  for (const double core : {50.0, 200.0}) {
+    for (unsigned seed = 1; seed <= 5; ++seed) {
+      SCOPED_TRACE("core " + std::to_string(core) + ", seed " + std::to_string(seed));
+      const AdaptiveRun::Options options = options_of(seed);
+      const Topology contended = with_links(two_racks(core), "rack0-1 ", 40);
+      AdaptiveRun run(two_racks(core), options);
+      run.iterations(12);
+      change(run, contended);
+      run.iterations(21);
+      EXPECT_THAT(run.slow_links(), ::testing::UnorderedElementsAre("rack0-1 out", "rack0-1 in"));
+      EXPECT_LE(run.iterations(20), 1.15 * AdaptiveRun::fresh_seconds(contended, options));
+      change(run, two_racks(core));
+      run.iterations(45);
+      EXPECT_LE(run.iterations(20), 1.15 * AdaptiveRun::fresh_seconds(two_racks(core), options));
+      EXPECT_LE(run.policy.changes(), 3);
+    }
+  }
+}
+
+TEST(PolicyTest, ASlowWorkerChangesNothing) {
+  for (const double core : {50.0, 200.0}) {
+    AdaptiveRun run(two_racks(core), options_of(1));
+    run.iterations(12);
+    for (const double compute : {0.1, 0.2, 1.0}) {
+      run.simulation.set_compute(3, compute);
+      run.iterations(30);
+    }
+    EXPECT_THAT(run.slow_links(), ::testing::IsEmpty());
+    EXPECT_EQ(run.policy.changes(), 0);
+  }
+}
+
+TEST(PolicyTest, NoiseChangesNothing) {
+  std::vector<double> nics(8, 25e6);
+  nics[2] = nics[5] = 12.5e6;
+  for (const Topology& topology :
+       {two_racks(200), two_racks(50), testing::flat(8, 25e6), testing::hosts_with_nics(nics),
+        testing::racks(4, 4, 25e6, 12.5e6), testing::three_levels(2, 2, 4, 1, 25e6, 25e6, 6.25e6)}) {
+    for (const bool rough : {false, true}) {
+      AdaptiveRun::Options options = options_of(3);
+      options.simulation.noise = 0.1;
+      if (rough) {
+        options.simulation.unfairness = 0.8;
+        options.simulation.operation_seconds = 0.008;
+        options.simulation.lost = 0.05;
+      }
+      AdaptiveRun run(topology, options);
+      run.iterations(150);
+      EXPECT_EQ(run.policy.changes(), 0);
+    }
+  }
+}
+
+TEST(PolicyTest, FindsItsWayWithoutProbes) {
+  AdaptiveRun::Options options = options_of(1);
+  options.probes = false;
+  AdaptiveRun run(two_racks(200), options);
+  run.iterations(12);
+  change(run, two_racks(25));
+  run.iterations(24);
+  EXPECT_LE(run.iterations(20), 1.15 * AdaptiveRun::fresh_seconds(two_racks(25), options));
+  change(run, two_racks(200));
+  run.iterations(60);
+  EXPECT_LE(run.iterations(20), 1.15 * AdaptiveRun::fresh_seconds(two_racks(200), options));
+}
+
+// Seconds of an iteration over two minutes of contention that comes and goes.
+double mean_over_wave(const AdaptiveRun::Options& options, const Topology& planned, const Topology& on,
+                      const Topology& off, double period, int* changes = nullptr) {
+  AdaptiveRun run(planned, options);
+  for (double time = 0; time < 120; time += 2 * period) {
+    run.simulation.change_network(time, off);
+    run.simulation.change_network(time + period, on);
+  }
+  run.run_until(120);
+  if (changes != nullptr) *changes = run.policy.changes();
+  return run.simulation.now() / static_cast<double>(run.iteration);
+}
+
+TEST(PolicyTest, SquareWaveCostsLittle) {
+  for (const auto& [off, on] : {std::pair(50.0, 25.0), std::pair(50.0, 12.5), std::pair(200.0, 25.0)}) {
+    for (const double bytes : {1e6, 8e6}) {
+      for (const double period : {5.0, 20.0}) {
+        AdaptiveRun::Options options = options_of(1, bytes);
+        int changes = 0;
+        const double adaptive =
+            mean_over_wave(options, two_racks(off), two_racks(on), two_racks(off), period, &changes);
+        options.adapts = false;
+        const double planned_off = mean_over_wave(options, two_racks(off), two_racks(on), two_racks(off), period);
+        const double planned_on = mean_over_wave(options, two_racks(on), two_racks(on), two_racks(off), period);
+        std::printf("core %g / %g, %g MB, %g s: %.3f or %.3f static, %.3f adaptive (%.2f), %d changes\n", off, on,
+                    bytes / 1e6, period, planned_off, planned_on, adaptive,
+                    adaptive / std::min(planned_off, planned_on), changes);
+        EXPECT_LE(adaptive, 1.1 * std::min(planned_off, planned_on));
+        EXPECT_LE(changes, 12);
+      }
+    }
+  }
+}
+
+TEST(PolicyTest, ComputingHidesWhatAveragesCost) {
+  AdaptiveRun::Options options = options_of(1);
+  options.policy.overlap = true;
+  options.simulation.compute_seconds = 10;
+  AdaptiveRun run(two_racks(50), options);
+  run.iterations(12);
+  change(run, two_racks(25));
+  run.iterations(30);
+  EXPECT_EQ(run.policy.changes(), 0);
+}
+
+}  // namespace
+}  // namespace dssync

@@ -1,0 +1,152 @@
+#include "dssync/monitor/probe.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "dssync/topology/routes.h"
+
+namespace dssync {
+namespace {
+
+constexpr double kProbeSeconds = 0.05;     // of a link, if it is as slow as it seems
+constexpr double kLeastBytes = 64 * 1024;  // of a transfer: less says more about the hosts than about the network
+constexpr double kEnough = 4;              // how many times faster than it seems a link can turn out to be in one probe
+constexpr std::size_t kMostLinks = 64;
+constexpr std::int64_t kReverse = 4;
+constexpr int kMostPairs = 8;
+constexpr int kMostPartners = 32;  // that are looked at for a pair
+
+std::size_t index(int value) { return static_cast<std::size_t>(value); }
+
+class ProbePlanner {
+ public:
+  ProbePlanner(const LinkMonitor& monitor, std::int64_t turn)
+      : monitor_(monitor), topology_(monitor.nominal()), turn_(turn) {
+    for (const LinkId link : monitor.links_to_probe()) doubtful_.push_back(link);
+    is_doubtful_.assign(topology_.links().size(), false);
+    for (const LinkId link : doubtful_) is_doubtful_[index(link)] = true;
+  }
+
+  Probe run() {
+    // Those with the fewest workers behind them first: pairs inside a rack clear its hosts, and what is left is the
+    // rack's uplink. Now and then the other way round, so that everything gets its turn.
+    std::stable_sort(doubtful_.begin(), doubtful_.end(),
+                     [this](LinkId a, LinkId b) { return workers_behind(a) < workers_behind(b); });
+    if (turn_ % kReverse == kReverse - 1) std::reverse(doubtful_.begin(), doubtful_.end());
+    for (const LinkId link : doubtful_) {
+      if (targets_ < kMostLinks) add(link);
+    }
+    return std::move(probe_);
+  }
+
+ private:
+  double estimate(LinkId link) const { return monitor_.estimates()[index(link)].capacity.bytes_per_second; }
+
+  int workers_behind(LinkId link) const { return topology_.node(node_of(link)).count; }
+
+  NodeId node_of(LinkId link) const {
+    NodeId id = 0;
+    while (topology_.node(id).up != link && topology_.node(id).down != link) ++id;
+    return id;
+  }
+
+  void add(LinkId link) {
+    if (used_.count(link) != 0) return;
+    const Node& below = topology_.node(node_of(link));
+    if (below.count == 0 || below.count == topology_.workers()) return;
+    const double wanted = std::min(topology_.link(link).capacity.bytes_per_second, kEnough * estimate(link));
+    std::vector<std::pair<Rank, Rank>> pairs;
+    std::set<LinkId> taken;
+    double rate = 0;
+    while (rate < wanted * 0.99 && pairs.size() < index(kMostPairs)) {
+      const auto pair = best_pair(below, below.up == link, link);
+      if (!pair) break;
+      rate += take(*pair, link, taken);
+      pairs.push_back(*pair);
+    }
+    used_.insert(taken.begin(), taken.end());
+    if (pairs.empty()) return;
+    ++targets_;
+    const double bytes = std::max(kLeastBytes, estimate(link) * kProbeSeconds / static_cast<double>(pairs.size()));
+    for (const auto& [from, to] : pairs) probe_.transfers.push_back({from, to, bytes});
+    probe_.seconds = std::max(probe_.seconds, bytes * static_cast<double>(pairs.size()) / estimate(link));
+  }
+
+  std::vector<LinkId> path(Rank from, Rank to) const {
+    return route(topology_, topology_.host_at(topology_.position_of(from)),
+                 topology_.host_at(topology_.position_of(to)));
+  }
+
+  // A pair that crosses the link, its path free of what other pairs use: the one that can send most, among those the
+  // one that crosses the fewest other doubtful links, among those the first from where this turn starts to look.
+  std::optional<std::pair<Rank, Rank>> best_pair(const Node& below, bool outwards, LinkId target) const {
+    const int others = topology_.workers() - below.count;
+    std::optional<std::pair<Rank, Rank>> best;
+    std::pair<double, int> least;
+    for (int i = 0; i < std::min(below.count, kMostPartners); ++i) {
+      const int inside = below.first + static_cast<int>((turn_ + i) % below.count);
+      for (int j = 0; j < std::min(others, kMostPartners); ++j) {
+        const int number = static_cast<int>((below.first + turn_ * 7 + i + j) % others);
+        const int outside = number < below.first ? number : number + below.count;
+        std::pair<Rank, Rank> pair{topology_.rank_at(inside), topology_.rank_at(outside)};
+        if (!outwards) std::swap(pair.first, pair.second);
+        const auto drawback = drawback_of(pair, target);
+        if (drawback && (!best || *drawback < least)) {
+          best = pair;
+          least = *drawback;
+        }
+      }
+    }
+    return best;
+  }
+
+  // How much of the link's nominal capacity the rest of the path does not allow, and how many other doubtful links it
+  // crosses; nothing where the pair is in the way of others.
+  std::optional<std::pair<double, int>> drawback_of(const std::pair<Rank, Rank>& pair, LinkId target) const {
+    if (senders_.count(pair.first) != 0 || receivers_.count(pair.second) != 0) return std::nullopt;
+    std::pair<double, int> drawback{0, 0};
+    for (const LinkId link : path(pair.first, pair.second)) {
+      if (used_.count(link) != 0) return std::nullopt;
+      if (link != target && is_doubtful_[index(link)]) ++drawback.second;
+      drawback.first = std::max(drawback.first, topology_.link(target).capacity.bytes_per_second -
+                                                    topology_.link(link).capacity.bytes_per_second);
+    }
+    return drawback;
+  }
+
+  // Returns what the pair can send, apart from the target.
+  double take(const std::pair<Rank, Rank>& pair, LinkId target, std::set<LinkId>& taken) {
+    senders_.insert(pair.first);
+    receivers_.insert(pair.second);
+    double rate = INFINITY;
+    for (const LinkId link : path(pair.first, pair.second)) {
+      taken.insert(link);
+      if (link != target) rate = std::min(rate, topology_.link(link).capacity.bytes_per_second);
+    }
+    return rate;
+  }
+
+  const LinkMonitor& monitor_;
+  const Topology& topology_;
+  const std::int64_t turn_;
+  std::vector<LinkId> doubtful_;
+  std::vector<bool> is_doubtful_;  // by link
+  std::set<Rank> senders_, receivers_;
+  std::set<LinkId> used_;
+  std::size_t targets_ = 0;
+  Probe probe_;
+};
+
+}  // namespace
+
+Probe propose_probe(const LinkMonitor& monitor, std::int64_t turn, double iteration_seconds, double budget) {
+  Probe probe = ProbePlanner(monitor, turn).run();
+  const double affordable = std::max(1e-9, budget * iteration_seconds);
+  probe.interval = std::max<std::int64_t>(1, std::llround(std::ceil(std::min(1e6, probe.seconds / affordable))));
+  return probe;
+}
+
+}  // namespace dssync
