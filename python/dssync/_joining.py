@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import itertools
 import os
 import socket
 from datetime import timedelta
-from typing import Any, Callable, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import torch
 import torch.distributed as dist
@@ -16,6 +15,8 @@ from torch.distributed import distributed_c10d
 
 from . import _dssync
 from ._dssync import AgreementError, InputError, PeerError
+
+ChannelFactory = Callable[[List[int], int, str], Any]
 
 _worlds = itertools.count()  # made in this process: all ranks make them in the same order
 
@@ -32,15 +33,17 @@ def join(device: torch.device, timeout: timedelta) -> _dssync.World:
     store = distributed_c10d._get_default_store()
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     prefix = f"dssync/{attempt}/{next(_worlds)}"
-    main, news = (_connection_to(store, timeout) for _ in range(2))
+    connection, news = _connections_to(store, timeout)
+    own = dist.PrefixStore(prefix, connection or store)
+    address = _own_address(store)
     return _dssync.World(
-        dist.PrefixStore(prefix, main or store),
+        own,
         news and dist.PrefixStore(prefix, news),
         rank=dist.get_rank(),
         size=dist.get_world_size(),
         timeout=timeout,
-        address=_own_address(store),
-        make_channel=_channel_factory(device, timeout),
+        address=address,
+        make_channel=_channel_factory(device, own, address, timeout),
     )
 
 
@@ -56,8 +59,18 @@ def telling_others(world: _dssync.World) -> Iterator[None]:
         raise
 
 
+_connected: Tuple[Any, Any, Any] = (None, None, None)  # a store, and two more connections to it
+
+
+def _connections_to(store: Any, timeout: timedelta) -> Tuple[Any, Any]:
+    """Two for all worlds of this process, so that the user's own stays as it is; None where there cannot be any."""
+    global _connected
+    if _connected[0] is not store:
+        _connected = (store, _connection_to(store, timeout), _connection_to(store, timeout))
+    return _connected[1:]
+
+
 def _connection_to(store: Any, timeout: timedelta) -> Optional[Any]:
-    """Another connection to the same store, so that its owner's stays as it is; None where there cannot be one."""
     if hasattr(store, "clone"):
         return store.clone()
     place = _place_of(store)
@@ -92,28 +105,46 @@ def _backend_for(device: torch.device) -> str:
     return dict(pair.split(":") for pair in name.split(","))[device.type]
 
 
-def _channel_factory(device: torch.device, timeout: timedelta) -> Optional[Callable[[List[int], int, str], Any]]:
-    """Makes the groups of the cycle, each by its members alone. None: the engine makes Gloo groups itself."""
+def _channel_factory(device: torch.device, store: Any, address: str, timeout: timedelta) -> Optional[ChannelFactory]:
+    """Makes the groups of the cycle, each by its members alone; None where the engine makes them itself.
+
+    Not by new_group(): in old versions all ranks have to call it; and with use_local_synchronization (as of 2.13) the name
+    of a group depends on how many groups a rank is in, so that ranks in different numbers of them never meet.
+    """
     backend = _backend_for(device)
-    if {"use_local_synchronization", "sort_ranks"} <= inspect.signature(dist.new_group).parameters.keys():
+    if backend == "gloo" and torch.__version__ < "2":
+        return None
+    make_group = _group_maker(backend, address, timeout)
 
-        def make_channel(members: List[int], index: int, name: str) -> Any:
-            # The order of the members is that of the network, which the engine's stages rely on.
-            group = dist.new_group(
-                members, timeout=timeout, backend=backend, use_local_synchronization=True, sort_ranks=False
-            )
-            return group._get_backend(device)
+    def make_channel(members: List[int], index: int, name: str) -> Any:
+        return make_group(dist.PrefixStore(name, store), index, len(members))
 
-        return make_channel
-    if backend != "gloo":
-        raise InputError(f"with the backend {backend}, dssync needs a newer PyTorch: in {torch.__version__}, new_group() "
-                         "has to be called by all ranks and sorts the members of a group")
-    return None
+    return make_channel
+
+
+def _group_maker(backend: str, address: str, timeout: timedelta) -> Callable[[Any, int, int], Any]:
+    """From a store, a rank and a size to a process group."""
+    if backend == "gloo":
+        gloo = dist.ProcessGroupGloo._Options()
+        interface = os.environ.get("GLOO_SOCKET_IFNAME")
+        place = {"interface": interface} if interface else {"hostname": address}
+        gloo._devices = [dist.ProcessGroupGloo.create_device(**place)]  # one thread and one port for all groups
+        gloo._threads = 4
+        gloo._timeout = timeout
+        return lambda store, rank, size: dist.ProcessGroupGloo(store, rank, size, gloo)
+    if backend == "nccl":
+        nccl = dist.ProcessGroupNCCL.Options()
+        nccl._timeout = timeout
+        return lambda store, rank, size: dist.ProcessGroupNCCL(store, rank, size, nccl)
+    plugin = dist.Backend._plugins.get(backend.upper())
+    if plugin is None or plugin.extended_api:
+        raise InputError(f"dssync cannot make groups of the backend {backend}: only of gloo, nccl, and plain plug-ins")
+    return lambda store, rank, size: plugin.creator_fn(store, rank, size, timeout)
 
 
 def one_device(tensors: List[Tuple[str, torch.Tensor]]) -> torch.device:
     """The one device that all of them are on."""
-    kinds = {}
+    kinds: Dict[torch.device, Tuple[str, torch.dtype]] = {}
     for name, tensor in tensors:
         kinds.setdefault(tensor.device, (name, tensor.dtype))
     if len(kinds) > 1:

@@ -40,7 +40,7 @@ class DivideShuffleAverager(ModelAverager):
         self.warmup_steps = warmup_steps
         self._topology = as_topology(topology)
         self._options: Dict[str, Any] = {
-            "plan": plan and plan._native,
+            "plan": plan._native if plan else None,
             "disagreement": disagreement,
             "group_limit": group_limit,
             "published": published,

@@ -81,7 +81,7 @@ class DivideShuffle:
                 self._parameters,
                 list(model.named_buffers()),
                 self._collect_state,
-                plan=plan and plan._native,
+                plan=plan._native if plan else None,
                 disagreement=disagreement,
                 group_limit=group_limit,
                 published=published,

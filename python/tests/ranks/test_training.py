@@ -87,6 +87,21 @@ def test_follows_the_plan(options, network, size):
     train(model, optimizer, sync, 3)
 
 
+def test_ranks_in_another_order_than_the_network(size):
+    """Groups follow the network: here hosts of both racks alternate."""
+    hosts = ", ".join(f"{{name: h{i}, switch: {'ab'[i % 2]}}}" for i in range(size))
+    network = dssync.Topology.parse(f"""
+defaults: {{nic: 100Mbps}}
+switches: [{{name: core}}, {{name: a, parent: core, uplink: 20Mbps}}, {{name: b, parent: core, uplink: 20Mbps}}]
+hosts: [{hosts}]
+""")
+    model = small_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    sync = dssync.DivideShuffle(model, optimizer, topology=network, disagreement=0, overlap=False)
+    train(model, optimizer, sync, 2)
+    assert same_on_all_ranks(model.parameters())
+
+
 def test_groups_frozen_and_tied(options):
     class Tied(nn.Module):
         def __init__(self):
