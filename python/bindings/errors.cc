@@ -1,6 +1,5 @@
 // dssync's exceptions, one to one.
 #include "bindings.h"
-
 #include "dssync/base/error.h"
 #include "dssync/runtime/world.h"
 

@@ -1,10 +1,9 @@
 // The extension module `_dssync`.
-#include "bindings.h"
-
 #include <string>
 
 #include <torch/version.h>
 
+#include "bindings.h"
 #include "dssync/base/version.h"
 
 PYBIND11_MODULE(_dssync, module) {

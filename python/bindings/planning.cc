@@ -1,6 +1,4 @@
 // Topologies and plans. Python reads a plan as plain values and keeps the object to hand it back.
-#include "bindings.h"
-
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -9,6 +7,7 @@
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
 
+#include "bindings.h"
 #include "dssync/base/units.h"
 #include "dssync/topology/read.h"
 

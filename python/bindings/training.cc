@@ -1,6 +1,4 @@
 // Worlds and synchronizers. Every call that may wait for others releases the GIL; c10d's objects come from Python.
-#include "bindings.h"
-
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -13,6 +11,7 @@
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include "bindings.h"
 #include "dssync/runtime/synchronizer.h"
 #include "dssync/runtime/world.h"
 
@@ -61,7 +60,7 @@ class Averaging {
  public:
   Averaging(std::shared_ptr<World> world, const Topology& topology, const Named& parameters, const Named& buffers,
             std::function<std::optional<State>()> state, const SyncOptions& options)
-      : world_(std::move(world)), overlap_(options.overlap) {
+      : world_(std::move(world)), topology_(topology), overlap_(options.overlap) {
     Replica replica{named_tensors(parameters), named_tensors(buffers), {}};
     if (state) replica.optimizer_state = [state = std::move(state)] { return optimizer_states(state()); };
     synchronizer_ = make_synchronizer(*world_, replica, topology, options);
@@ -101,11 +100,13 @@ class Averaging {
     synchronizer_->resume_at(iteration);
   }
 
-  const Synchronizer& synchronizer() const { return *synchronizer_; }
+  PlanOnNetwork plan() const { return {*synchronizer_->plan(), topology_}; }
+  std::int64_t iteration() const { return synchronizer_->iteration(); }
   const SyncMetrics& metrics() const { return metrics_; }
 
  private:
   std::shared_ptr<World> world_;
+  const Topology topology_;
   std::unique_ptr<Synchronizer> synchronizer_;
   SyncMetrics metrics_;  // of the last whole iteration
   bool overlap_;
@@ -151,10 +152,8 @@ void bind_training(py::module_& module) {
       .def("after_step", &Averaging::after_step, WithoutGil())
       .def("consolidate", &Averaging::consolidate, WithoutGil())
       .def("resume_at", &Averaging::resume_at, WithoutGil())
-      .def("plan", [](const Averaging& averaging, const Topology& topology) {
-        return PlanOnNetwork{*averaging.synchronizer().plan(), topology};
-      })
-      .def_property_readonly("iteration", [](const Averaging& averaging) { return averaging.synchronizer().iteration(); })
+      .def_property_readonly("plan", &Averaging::plan)
+      .def_property_readonly("iteration", &Averaging::iteration)
       .def_property_readonly("metrics", [](const Averaging& averaging) {
         const SyncMetrics& metrics = averaging.metrics();
         return std::tuple(metrics.sync_seconds, metrics.bytes_sent, metrics.disagreement, metrics.parameter_norm);

@@ -99,10 +99,12 @@ def _own_address(store: Any) -> str:
 
 def _backend_for(device: torch.device) -> str:
     """The name of the backend with which the user's process group serves a device: "gloo", "nccl"."""
-    name = str(dist.get_backend())
-    if ":" not in name:  # "cpu:gloo,cuda:nccl" names one for each kind of device
-        return name
-    return dict(pair.split(":") for pair in name.split(","))[device.type]
+    if not hasattr(dist, "get_backend_config"):
+        return str(dist.get_backend())
+    backends = dict(pair.split(":") for pair in dist.get_backend_config().split(","))  # "cpu:gloo,cuda:nccl"
+    if device.type not in backends:
+        raise InputError(f"the process group has no backend for '{device.type}', where the model is; it has {backends}")
+    return str(backends[device.type])
 
 
 def _channel_factory(device: torch.device, store: Any, address: str, timeout: timedelta) -> Optional[ChannelFactory]:

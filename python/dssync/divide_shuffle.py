@@ -64,7 +64,6 @@ class DivideShuffle:
         """
         self.optimizer = optimizer
         self._model = model
-        self._topology = as_topology(topology)
         self._parameters: NamedTensors = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
         self._state: Optional[Any] = None  # optimizer.state, once the engine averages what is in it
         self._bound: List[Tuple[torch.Tensor, str, torch.Tensor]] = []  # parameter, kind, tensor that the engine averages
@@ -77,7 +76,7 @@ class DivideShuffle:
             _check_optimizer(model, optimizer)
             self._averaging = _dssync.Averaging(
                 self._world,
-                self._topology._native,
+                as_topology(topology)._native,
                 self._parameters,
                 list(model.named_buffers()),
                 self._collect_state,
@@ -124,7 +123,7 @@ class DivideShuffle:
     @property
     def plan(self) -> Plan:
         """What is followed."""
-        return Plan._from(self._averaging.plan(self._topology._native))
+        return Plan._from(self._averaging.plan)
 
     @property
     def metrics(self) -> Dict[str, float]:

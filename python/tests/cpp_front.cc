@@ -31,8 +31,7 @@ int main(int /*argc*/, char** argv) {
   torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
   dssync::SyncOptions options;
   options.overlap = std::string(argv[2]) == "overlap";
-  const auto sync =
-      dssync::make_synchronizer(*world, dssync::replica_of(*model, optimizer), network.topology, options);
+  const auto sync = dssync::make_synchronizer(*world, dssync::replica_of(*model, optimizer), network.topology, options);
   for (int iteration = 0; iteration < std::stoi(argv[3]); ++iteration) {
     const auto inputs = wave(32 * 20, 1000.0 * world->rank() + iteration).view({32, 20});
     optimizer.zero_grad();

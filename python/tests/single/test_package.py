@@ -12,6 +12,7 @@ import torch
 
 import dssync
 from dssync import _dssync
+from dssync._joining import _group_maker
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
@@ -32,6 +33,15 @@ def test_without_a_process_group():
     ):
         with pytest.raises(dssync.InputError, match=r"no process group: call torch.distributed.init_process_group\(\) first"):
             make()
+
+
+def test_other_backends():
+    made = []
+    torch.distributed.Backend.register_backend("mine", lambda *arguments: made.append(arguments))
+    _group_maker("mine", "127.0.0.1", "timeout")("store", 1, 2)
+    assert made == [("store", 1, 2, "timeout")]
+    with pytest.raises(dssync.InputError, match="cannot make groups of the backend mpi: only of gloo, nccl, and plain plug-ins"):
+        _group_maker("mpi", "127.0.0.1", "timeout")
 
 
 def test_stubs_name_what_is_there():
