@@ -1,14 +1,14 @@
 # The commands of daily work. Each does its own set-up (scripts/setup.sh) and says what it does.
 
 JOBS ?= $(shell nproc)
-CXX_FILES = $(shell find src cli bench examples fuzz tests -name '*.h' -o -name '*.cc')
+CXX_FILES = $(shell find src cli bench examples fuzz python tests -name '*.h' -o -name '*.cc')
 
 say = @printf '\n==> %s\n' $(1)
 build = $(call say,"building: preset $(1)") && cmake --preset $(1) $(2) --log-level=WARNING && cmake --build --preset $(1) -j $(JOBS)
 check = $(call say,"testing: preset $(1)") && ctest --preset $(1) -j $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build bench bench-testbed fuzz golden asan tsan format format-check tidy clean setup-build setup-test setup-bench setup-lint
+.PHONY: help demo test build bench bench-testbed bench-python fuzz golden asan tsan format format-check tidy clean setup-build setup-test setup-bench setup-lint
 
 help:  ## print this list
 	@echo "make TARGET, where TARGET is one of"
@@ -38,6 +38,13 @@ bench-testbed: setup-bench  ## measure how well TCP uses the links of an emulate
 	$(call build,release)
 	$(call say,"measuring links")
 	@bench/testbed_links.py build/release/cli/dssync
+
+bench-python: setup-test  ## measure what Python adds to a step; DistributedDataParallel and dssync side by side
+	$(call build,release,-D DSSYNC_PYTHON_PACKAGE=ON)
+	$(call say,"measuring the overhead of Python")
+	@PYTHONPATH=build/release/python /usr/bin/python3 bench/python_overhead.py
+	$(call say,"training on an emulated network with both")
+	@PYTHONPATH=build/release/python /usr/bin/python3 bench/python_side_by_side.py build/release/cli/dssync
 
 fuzz: setup-test  ## fuzz the readers: FUZZ_SECONDS=20 or FUZZ_RUNS=1000000 for each target
 	$(call build,fuzz)

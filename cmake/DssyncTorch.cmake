@@ -2,15 +2,31 @@
 #
 # The package's own targets bring compiler flags for everything that links them; what is needed is named here instead.
 
+if(DSSYNC_PYTHON_PACKAGE)
+  # The PyTorch that the interpreter has, also while pip hides it from builds (-I: as if pip had not set PYTHONPATH).
+  execute_process(
+    COMMAND ${DSSYNC_PYTHON} -I -c "import torch; print(torch.utils.cmake_prefix_path)"
+    OUTPUT_VARIABLE torch_prefix OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE torch_is_missing)
+  if(torch_is_missing)
+    message(FATAL_ERROR "${DSSYNC_PYTHON} has no PyTorch: install it first (pip install torch)")
+  endif()
+  # Debian's is with the other packages of the system instead. The libraries of another one must not come first.
+  list(PREPEND CMAKE_PREFIX_PATH ${torch_prefix})
+  list(PREPEND CMAKE_LIBRARY_PATH ${torch_prefix}/../../lib)
+endif()
 find_package(Torch REQUIRED)
-find_library(DSSYNC_GLOO gloo)  # Debian packages Gloo apart; PyTorch's own builds contain it
 
 add_library(dssync_torch INTERFACE)
 add_library(dssync::torch ALIAS dssync_torch)
 set_target_properties(dssync_torch PROPERTIES EXPORT_NAME torch)
 target_link_libraries(dssync_torch INTERFACE torch)
-if(DSSYNC_GLOO)
-  target_link_libraries(dssync_torch INTERFACE gloo)
+if(Torch_VERSION VERSION_LESS 2)
+  find_library(DSSYNC_GLOO gloo)  # Debian packages Gloo apart; PyTorch's own builds contain it
+  if(DSSYNC_GLOO)
+    target_link_libraries(dssync_torch INTERFACE gloo)
+  endif()
+else()
+  target_compile_definitions(dssync_torch INTERFACE FMT_HEADER_ONLY)  # it brings {fmt}'s headers without the library
 endif()
 install(TARGETS dssync_torch EXPORT dssync-runtime-targets)
 
@@ -18,7 +34,7 @@ install(TARGETS dssync_torch EXPORT dssync-runtime-targets)
 function(dssync_precompile_torch)
   foreach(target ${ARGV})
     if(TARGET ${target})
-      target_precompile_headers(${target} PRIVATE <ATen/ATen.h> <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>)
+      target_precompile_headers(${target} PRIVATE <ATen/ATen.h> <torch/csrc/distributed/c10d/ProcessGroup.hpp>)
     endif()
   endforeach()
 endfunction()

@@ -31,6 +31,11 @@ test_packages=(
   libbenchmark-dev    # the benchmark of the planner, which the dev build compiles too
   python3             # tests of the repository
   python3-pytest      # tests of the command line
+  python3-dev         # compiles the Python package
+  python3-torch       # its tests with Debian's PyTorch
+  pybind11-dev        # its bindings, as python3-torch was built
+  mypy                # its types
+  python3-venv        # its tests with PyPI's PyTorch
   chromium            # opens the page of dssync report
   clang-14            # compiles the fuzz targets
   libclang-rt-14-dev  # libFuzzer and the sanitizers of clang

@@ -5,7 +5,7 @@ import re
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FOLDERS = ["src", "cli", "bench", "examples", "fuzz"]
+FOLDERS = ["src", "cli", "bench", "examples", "fuzz", "python"]
 
 
 def sources():
@@ -49,6 +49,11 @@ class ListedFilesTest(unittest.TestCase):
         for file in sorted((ROOT / "tests").rglob("*_test.py")):
             if file.parent.name != "cli":
                 self.assertIn(file.stem.removesuffix("_test"), lists)
+
+    def test_every_file_of_the_python_package_is_put_into_the_build(self):
+        files = [file for file in sorted((ROOT / "python/dssync").iterdir()) if file.name != "__pycache__"]
+        text = (ROOT / "python/CMakeLists.txt").read_text()
+        self.assertEqual([file.name for file in files if not is_listed(file.name, text)], [])
 
     def test_finds_a_forgotten_file(self):
         text = "dssync_module(base SOURCES error.cc  # units.cc\n)"

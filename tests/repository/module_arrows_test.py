@@ -22,6 +22,7 @@ ARROWS = {
     "training": ["runtime", "json"],
     "benchmark": ["training"],
     "cli": ["planner", "json", "report", "testbed", "training", "benchmark"],
+    "python": ["planner", "runtime"],
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<][^">]+)[">]', re.MULTILINE)
@@ -41,7 +42,7 @@ def module_of(path):
 
 def files_of(root):
     """All sources as (file, path below the include root)."""
-    for include_root, folder in ((root / "src", "dssync"), (root, "cli")):
+    for include_root, folder in ((root / "src", "dssync"), (root, "cli"), (root, "python")):
         for file in sorted((include_root / folder).rglob("*")):
             if file.suffix in (".h", ".cc"):
                 yield file, file.relative_to(include_root)
@@ -59,7 +60,7 @@ def wrong_includes(root):
             if target.parts[0] in ("dssync", "cli"):
                 if module_of(target) not in reachable(module):
                     yield f"{path}: {module} must not include {target}"
-            elif include[0] == '"' and module != "cli":
+            elif include[0] == '"' and module not in ("cli", "python"):
                 yield f"{path}: an include path starts at src/, unlike {target}"
 
 

@@ -1,11 +1,12 @@
 """What the documents say is there: the README's examples are those that are compiled, and every file named exists."""
 
+import difflib
 import pathlib
 import re
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "python/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 class ReadmeTest(unittest.TestCase):
@@ -13,6 +14,13 @@ class ReadmeTest(unittest.TestCase):
         blocks = re.findall(r"```cpp\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
         examples = ["train_a_model.cc", "plan_a_network.cc"]
         self.assertEqual(blocks, [(ROOT / "examples" / name).read_text() for name in examples])
+
+    def test_the_diff_is_that_of_the_python_examples(self):
+        plain, ours = ((ROOT / "python/examples" / name).read_text().split("\n")[1:] for name in ("ddp.py", "smallest.py"))
+        changes = [line for line in difflib.ndiff(plain, ours) if line[0] in "-+"]
+        expected = "".join(f"{line[0]}{line[2:]}\n" for line in changes)
+        for page in ("README.md", "docs/pytorch.md"):
+            self.assertIn(f"```diff\n{expected}```", (ROOT / page).read_text())
 
     def test_links_lead_somewhere(self):
         for document in DOCUMENTS:

@@ -18,6 +18,8 @@
 namespace dssync {
 namespace {
 
+using Accumulator = decltype(torch::autograd::impl::grad_accumulator(at::Tensor()));  // a pointer, of different kinds
+
 Lowering lowering_for(Method method, const Group& everyone, const Topology& topology) {
   switch (method) {
     case Method::kBspRing:
@@ -165,7 +167,7 @@ class Bsp final : public BaseSynchronizer {
   std::size_t next_bucket_ = 0;
   bool armed_ = false;  // between before_forward and after_backward
   std::shared_ptr<Bsp*> self_ = std::make_shared<Bsp*>(this);
-  std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;
+  std::vector<Accumulator> accumulators_;
 };
 
 }  // namespace

@@ -1,10 +1,13 @@
-// c10d as dssync uses it, and the only place that knows in which way versions of PyTorch differ: up to 1.13 a Gloo
-// group is a ProcessGroup, since 2.0 it is a Backend.
+// c10d as dssync uses it, and the only place that knows in which way versions of PyTorch differ: up to 1.13 a process
+// group is a ProcessGroup; since 2.0 it is a Backend, and PyTorch comes without Gloo's headers, so that C++ can use Gloo
+// groups but not make them.
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <string>
 
-#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <torch/version.h>
@@ -21,14 +24,16 @@ using Channel = c10::intrusive_ptr<ChannelType>;  // a process group; operations
 using Store = c10::intrusive_ptr<c10d::Store>;
 using Work = c10::intrusive_ptr<c10d::Work>;
 
-// A Gloo group whose connections can be cut.
-class GlooChannel : public c10d::ProcessGroupGloo {
- public:
-  using c10d::ProcessGroupGloo::ProcessGroupGloo;
+// Makes and connects a process group whose `size` members meet in `store`; this worker is number `index`.
+using GroupMaker = std::function<Channel(const Store& store, int index, int size)>;
 
-  // What waits in the group fails at once, here and at the other members. Thread-safe.
-  void cut();
-};
+// Makes Gloo groups that share one device, and so one thread and one listening port: of the interface that
+// GLOO_SOCKET_IFNAME names, or of `address`. Throws Error where this PyTorch has no Gloo for C++.
+GroupMaker gloo_groups(const std::string& address, std::chrono::milliseconds timeout);
+
+// What waits in the group fails at once, here and at the other members, where the group can do that: those of
+// gloo_groups can, NCCL can, the Gloo of PyTorch 2 cannot. Thread-safe.
+void cut(ChannelType& channel);
 
 // What c10d and ATen say in an error, without the place in their source and the stack of calls.
 std::string plain_message(const std::string& what);

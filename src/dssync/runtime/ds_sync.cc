@@ -86,6 +86,7 @@ class DsSync final : public BaseSynchronizer {
  protected:
   void on_before_forward() override {
     if (!options_.overlap) return;
+    if (in_flight_) finish();  // a consolidation came in between, and its correction is no longer wanted
     adopt_optimizer_state();
     for (Lane& lane : lanes_) start_from_copies(lane);
     in_flight_ = true;
@@ -160,17 +161,18 @@ class DsSync final : public BaseSynchronizer {
   // An optimizer makes its state in its first step.
   void adopt_optimizer_state() {
     if (options_.state == StateTreatment::kLocal || !replica_.optimizer_state || looked_for_state_ >= 2) return;
+    const std::optional<std::vector<OptimizerState>> states = replica_.optimizer_state();
+    if (!states) return;
     ++looked_for_state_;
-    const std::vector<OptimizerState> states = replica_.optimizer_state();
     std::vector<std::string> lines;
-    for (const OptimizerState& state : states) {
+    for (const OptimizerState& state : *states) {
       for (const std::string& line : describe(state.tensors)) lines.push_back(state.name + " of " + line);
     }
     world_.agree("optimizer state", lines);
-    if (states.empty()) return;
+    if (states->empty()) return;
     looked_for_state_ = 2;
     const int period = options_.state == StateTreatment::kRotating ? options_.state_period : 1;
-    for (const OptimizerState& state : states) lanes_.push_back(make_lane(flatten(state.tensors), period));
+    for (const OptimizerState& state : *states) lanes_.push_back(make_lane(flatten(state.tensors), period));
   }
 
   bool warming_up() const { return iteration() < options_.warmup_iterations; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,9 @@ struct OptimizerState {
 struct Replica {
   std::vector<NamedTensor> parameters;  // those that are trained, each once, in the same order on every worker
   std::vector<NamedTensor> buffers;     // BatchNorm's running statistics and the like
-  // The optimizer's state as it is now; called after its first step. May be empty.
-  std::function<std::vector<OptimizerState>()> optimizer_state;
+  // The optimizer's state as it is now; called after its first step. May be empty. Nothing: ask again after the next
+  // step, as on all other workers.
+  std::function<std::optional<std::vector<OptimizerState>>()> optimizer_state;
 };
 
 // The parameters that require gradients (tied ones once), the buffers, and the state of SGD (momentum), Adam and AdamW.

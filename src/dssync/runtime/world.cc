@@ -121,21 +121,10 @@ std::string address_towards(const std::string& host, std::uint16_t port) {
   return "127.0.0.1";
 }
 
-std::shared_ptr<::gloo::transport::Device> make_device(const std::string& address) {
-  const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
-  return interface != nullptr && *interface != '\0' ? c10d::ProcessGroupGloo::createDeviceForInterface(interface)
-                                                    : c10d::ProcessGroupGloo::createDeviceForHostname(address);
-}
-
-// One device, and so one thread and one listening port, for all groups of this worker.
 ChannelFactory gloo_channels(const Store& store, const WorldOptions& options) {
-  return [store, device = make_device(options.address), timeout = options.timeout](
-             const std::vector<Rank>& members, int index, const std::string& name) -> Channel {
-    auto gloo = c10d::ProcessGroupGloo::Options::create(timeout);
-    gloo->devices.push_back(device);
-    gloo->threads = 4;
-    return c10::make_intrusive<GlooChannel>(c10::make_intrusive<c10d::PrefixStore>(name, store), index,
-                                            static_cast<int>(members.size()), gloo);
+  return [store, make = gloo_groups(options.address, options.timeout)](const std::vector<Rank>& members, int index,
+                                                                       const std::string& name) {
+    return make(c10::make_intrusive<c10d::PrefixStore>(name, store), index, static_cast<int>(members.size()));
   };
 }
 
@@ -302,7 +291,7 @@ void World::abandon_channels() noexcept {
   ++generation_;
   for (const auto& [name, channel] : channels_) {
     try {
-      if (auto* gloo = dynamic_cast<GlooChannel*>(channel.get())) gloo->cut();
+      cut(*channel);
     } catch (const std::exception&) {
       // It is broken already, which is what was asked for.
     }

@@ -1,0 +1,163 @@
+// Worlds and synchronizers. Every call that may wait for others releases the GIL; c10d's objects come from Python.
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pybind11/chrono.h>
+#include <pybind11/functional.h>
+#include <pybind11/stl.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include "bindings.h"
+#include "dssync/runtime/synchronizer.h"
+#include "dssync/runtime/world.h"
+
+namespace dssync::python {
+namespace {
+
+namespace py = pybind11;
+using WithoutGil = py::call_guard<py::gil_scoped_release>;
+using Named = std::vector<std::pair<std::string, at::Tensor>>;
+using State = std::vector<std::pair<std::string, Named>>;
+
+std::vector<NamedTensor> named_tensors(const Named& named) {
+  std::vector<NamedTensor> result;
+  for (const auto& [name, tensor] : named) result.push_back({name, tensor});
+  return result;
+}
+
+std::optional<std::vector<OptimizerState>> optimizer_states(const std::optional<State>& state) {
+  if (!state) return std::nullopt;
+  std::vector<OptimizerState> result;
+  for (const auto& [name, tensors] : *state) result.push_back({name, named_tensors(tensors)});
+  return result;
+}
+
+StateTreatment treatment_from_name(const std::string& name) {
+  if (name == "local") return StateTreatment::kLocal;
+  if (name == "averaged") return StateTreatment::kAveraged;
+  if (name == "rotating") return StateTreatment::kRotating;
+  throw InputError("state: expected local, averaged or rotating, but found '" + name + "'");
+}
+
+std::shared_ptr<World> make_world(Store store, Store news, int rank, int size, std::chrono::milliseconds timeout,
+                                  std::string address, ChannelFactory make_channel) {
+  return std::make_shared<World>(std::move(store),
+                                 WorldOptions{.rank = rank,
+                                              .size = size,
+                                              .timeout = timeout,
+                                              .address = std::move(address),
+                                              .make_channel = std::move(make_channel)},
+                                 std::move(news));
+}
+
+// A synchronizer, and the iteration that it is in. Overlapped, the next average starts right after the last one was
+// used, so that it also hides under what a program does before its forward pass.
+class Averaging {
+ public:
+  Averaging(std::shared_ptr<World> world, const Topology& topology, const Named& parameters, const Named& buffers,
+            std::function<std::optional<State>()> state, const SyncOptions& options)
+      : world_(std::move(world)), topology_(topology), overlap_(options.overlap) {
+    Replica replica{named_tensors(parameters), named_tensors(buffers), {}};
+    if (state) replica.optimizer_state = [state = std::move(state)] { return optimizer_states(state()); };
+    synchronizer_ = make_synchronizer(*world_, replica, topology, options);
+  }
+
+  ~Averaging() {
+    const py::gil_scoped_release release;
+    synchronizer_.reset();
+    world_.reset();
+  }
+
+  Averaging(const Averaging&) = delete;
+  Averaging& operator=(const Averaging&) = delete;
+
+  void before_step() {
+    if (!started_) synchronizer_->before_forward();
+    started_ = true;
+    synchronizer_->after_backward();
+  }
+
+  void after_step() {
+    synchronizer_->after_step();
+    metrics_ = synchronizer_->metrics();
+    started_ = false;
+    if (!overlap_) return;
+    synchronizer_->before_forward();
+    started_ = true;
+  }
+
+  double consolidate() {
+    started_ = false;
+    return synchronizer_->consolidate();
+  }
+
+  void resume_at(std::int64_t iteration) {
+    started_ = false;
+    synchronizer_->resume_at(iteration);
+  }
+
+  PlanOnNetwork plan() const { return {*synchronizer_->plan(), topology_}; }
+  std::int64_t iteration() const { return synchronizer_->iteration(); }
+  const SyncMetrics& metrics() const { return metrics_; }
+
+ private:
+  std::shared_ptr<World> world_;
+  const Topology topology_;
+  std::unique_ptr<Synchronizer> synchronizer_;
+  SyncMetrics metrics_;  // of the last whole iteration
+  bool overlap_;
+  bool started_ = false;
+};
+
+std::unique_ptr<Averaging> make_averaging(std::shared_ptr<World> world, const Topology& topology,
+                                          const Named& parameters, const Named& buffers,
+                                          std::function<std::optional<State>()> state_of_optimizer,
+                                          const PlanOnNetwork* plan, double disagreement, int group_limit,
+                                          bool published, bool overlap, const std::string& state, int state_period,
+                                          int warmup_steps) {
+  SyncOptions options;
+  if (plan != nullptr) options.plan = plan->plan;
+  options.disagreement = disagreement;
+  options.group_limit = group_limit;
+  options.published = published;
+  options.overlap = overlap;
+  options.state = treatment_from_name(state);
+  options.state_period = state_period;
+  options.warmup_iterations = warmup_steps;
+  const py::gil_scoped_release release;
+  return std::make_unique<Averaging>(std::move(world), topology, parameters, buffers, std::move(state_of_optimizer),
+                                     options);
+}
+
+}  // namespace
+
+void bind_training(py::module_& module) {
+  py::module_::import("torch.distributed");  // registers c10d's types
+  py::class_<World, std::shared_ptr<World>>(module, "World")
+      .def(py::init(&make_world), py::arg("store"), py::arg("news").none(true), py::kw_only(), py::arg("rank"),
+           py::arg("size"), py::arg("timeout"), py::arg("address"), py::arg("make_channel").none(true), WithoutGil())
+      .def("agree", &World::agree, WithoutGil())
+      .def("report_failure", &World::report_failure, WithoutGil());
+
+  py::class_<Averaging>(module, "Averaging")
+      .def(py::init(&make_averaging), py::arg("world"), py::arg("topology"), py::arg("parameters"), py::arg("buffers"),
+           py::arg("state_of_optimizer").none(true), py::kw_only(), py::arg("plan").none(true), py::arg("disagreement"),
+           py::arg("group_limit"), py::arg("published"), py::arg("overlap"), py::arg("state"), py::arg("state_period"),
+           py::arg("warmup_steps"))
+      .def("before_step", &Averaging::before_step, WithoutGil())
+      .def("after_step", &Averaging::after_step, WithoutGil())
+      .def("consolidate", &Averaging::consolidate, WithoutGil())
+      .def("resume_at", &Averaging::resume_at, WithoutGil())
+      .def_property_readonly("plan", &Averaging::plan)
+      .def_property_readonly("iteration", &Averaging::iteration)
+      .def_property_readonly("metrics", [](const Averaging& averaging) {
+        const SyncMetrics& metrics = averaging.metrics();
+        return std::tuple(metrics.sync_seconds, metrics.bytes_sent, metrics.disagreement, metrics.parameter_norm);
+      });
+}
+
+}  // namespace dssync::python

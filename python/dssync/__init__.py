@@ -1,0 +1,36 @@
+"""Divide-and-shuffle synchronization for data-parallel training: the engine of dssync in PyTorch scripts.
+
+Start with DivideShuffle. docs/pytorch.md explains how it fits beside DistributedDataParallel.
+"""
+
+import torch
+
+from . import _dssync
+from ._dssync import AgreementError, Error, InputError, PeerError
+from .averager import DivideShuffleAverager
+from .divide_shuffle import DivideShuffle
+from .planning import Cost, Link, Mixing, Plan, Round, Topology, plan
+
+__version__ = _dssync.version
+__all__ = [
+    "AgreementError",
+    "Cost",
+    "DivideShuffle",
+    "DivideShuffleAverager",
+    "Error",
+    "InputError",
+    "Link",
+    "Mixing",
+    "PeerError",
+    "Plan",
+    "Round",
+    "Topology",
+    "plan",
+]
+
+if _dssync.torch_version.split(".")[:2] != torch.__version__.split(".")[:2]:
+    raise ImportError(
+        f"dssync was built for PyTorch {_dssync.torch_version}, but {torch.__version__} is installed: install dssync again"
+    )
+for _error in (Error, InputError, AgreementError, PeerError):
+    _error.__module__ = __name__

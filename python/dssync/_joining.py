@@ -1,0 +1,158 @@
+"""From the process group that the user has initialised to a World of the engine: its store and its process groups."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import socket
+from datetime import timedelta
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+import torch
+import torch.distributed as dist
+from torch.distributed import distributed_c10d
+
+from . import _dssync
+from ._dssync import AgreementError, InputError, PeerError
+
+ChannelFactory = Callable[[List[int], int, str], Any]
+
+_worlds = itertools.count()  # made in this process: all ranks make them in the same order
+
+
+def join(device: torch.device, timeout: timedelta) -> _dssync.World:
+    """A new world of all ranks, for tensors on this device. Collective."""
+    if not dist.is_available():
+        raise InputError("this PyTorch was built without torch.distributed")
+    if not dist.is_initialized():
+        raise InputError(
+            "torch.distributed has no process group: call torch.distributed.init_process_group() first, "
+            "in a program that torchrun started"
+        )
+    store = distributed_c10d._get_default_store()
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    prefix = f"dssync/{attempt}/{next(_worlds)}"
+    connection, news = _connections_to(store, timeout)
+    own = dist.PrefixStore(prefix, connection or store)
+    address = _own_address(store)
+    return _dssync.World(
+        own,
+        news and dist.PrefixStore(prefix, news),
+        rank=dist.get_rank(),
+        size=dist.get_world_size(),
+        timeout=timeout,
+        address=address,
+        make_channel=_channel_factory(device, own, address, timeout),
+    )
+
+
+@contextlib.contextmanager
+def telling_others(world: _dssync.World) -> Iterator[None]:
+    """What goes wrong on this rank alone, the others hear of at once instead of waiting for it."""
+    try:
+        yield
+    except (AgreementError, PeerError):
+        raise
+    except BaseException as error:
+        world.report_failure(f"{type(error).__name__}: {error}")
+        raise
+
+
+_connected: Tuple[Any, Any, Any] = (None, None, None)  # a store, and two more connections to it
+
+
+def _connections_to(store: Any, timeout: timedelta) -> Tuple[Any, Any]:
+    """Two for all worlds of this process, so that the user's own stays as it is; None where there cannot be any."""
+    global _connected
+    if _connected[0] is not store:
+        _connected = (store, _connection_to(store, timeout), _connection_to(store, timeout))
+    return _connected[1:]
+
+
+def _connection_to(store: Any, timeout: timedelta) -> Optional[Any]:
+    if hasattr(store, "clone"):
+        return store.clone()
+    place = _place_of(store)
+    if place is None:
+        return None
+    return dist.TCPStore(*place, is_master=False, timeout=timeout, wait_for_workers=False)
+
+
+def _place_of(store: Any) -> Optional[Tuple[str, int]]:
+    """Host and port of a store that is reached by TCP."""
+    while hasattr(store, "underlying_store"):
+        store = store.underlying_store
+    return (store.host, store.port) if isinstance(store, dist.TCPStore) else None
+
+
+def _own_address(store: Any) -> str:
+    """Of the interface from which the store is reached: the one that should carry this worker's traffic."""
+    place = _place_of(store)
+    if place is None:
+        return "127.0.0.1"
+    [(family, kind, protocol, _, there), *_] = socket.getaddrinfo(*place, type=socket.SOCK_DGRAM)
+    with socket.socket(family, kind, protocol) as probe:
+        probe.connect(there)
+        return str(probe.getsockname()[0])
+
+
+def _backend_for(device: torch.device) -> str:
+    """The name of the backend with which the user's process group serves a device: "gloo", "nccl"."""
+    if not hasattr(dist, "get_backend_config"):
+        return str(dist.get_backend())
+    backends = dict(pair.split(":") for pair in dist.get_backend_config().split(","))  # "cpu:gloo,cuda:nccl"
+    if device.type not in backends:
+        raise InputError(f"the process group has no backend for '{device.type}', where the model is; it has {backends}")
+    return str(backends[device.type])
+
+
+def _channel_factory(device: torch.device, store: Any, address: str, timeout: timedelta) -> Optional[ChannelFactory]:
+    """Makes the groups of the cycle, each by its members alone; None where the engine makes them itself.
+
+    Not by new_group(): in old versions all ranks have to call it; and with use_local_synchronization (as of 2.13) the name
+    of a group depends on how many groups a rank is in, so that ranks in different numbers of them never meet.
+    """
+    backend = _backend_for(device)
+    if backend == "gloo" and torch.__version__ < "2":
+        return None
+    make_group = _group_maker(backend, address, timeout)
+
+    def make_channel(members: List[int], index: int, name: str) -> Any:
+        return make_group(dist.PrefixStore(name, store), index, len(members))
+
+    return make_channel
+
+
+def _group_maker(backend: str, address: str, timeout: timedelta) -> Callable[[Any, int, int], Any]:
+    """From a store, a rank and a size to a process group."""
+    if backend == "gloo":
+        gloo = dist.ProcessGroupGloo._Options()
+        interface = os.environ.get("GLOO_SOCKET_IFNAME")
+        place = {"interface": interface} if interface else {"hostname": address}
+        gloo._devices = [dist.ProcessGroupGloo.create_device(**place)]  # one thread and one port for all groups
+        gloo._threads = 4
+        gloo._timeout = timeout
+        return lambda store, rank, size: dist.ProcessGroupGloo(store, rank, size, gloo)
+    if backend == "nccl":
+        nccl = dist.ProcessGroupNCCL.Options()
+        nccl._timeout = timeout
+        return lambda store, rank, size: dist.ProcessGroupNCCL(store, rank, size, nccl)
+    plugin = dist.Backend._plugins.get(backend.upper())
+    if plugin is None or plugin.extended_api:
+        raise InputError(f"dssync cannot make groups of the backend {backend}: only of gloo, nccl, and plain plug-ins")
+    return lambda store, rank, size: plugin.creator_fn(store, rank, size, timeout)
+
+
+def one_device(tensors: List[Tuple[str, torch.Tensor]]) -> torch.device:
+    """The one device that all of them are on."""
+    kinds: Dict[torch.device, Tuple[str, torch.dtype]] = {}
+    for name, tensor in tensors:
+        kinds.setdefault(tensor.device, (name, tensor.dtype))
+    if len(kinds) > 1:
+        where = ", ".join(f"'{name}' ({dtype}) on {device}" for device, (name, dtype) in kinds.items())
+        raise InputError(f"the model is on several devices: {where}; every rank has to keep its model on one device")
+    [device] = kinds
+    if device.type == "meta":
+        raise InputError("the model is on the device 'meta': its parameters have no values yet")
+    return device

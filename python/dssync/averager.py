@@ -1,0 +1,96 @@
+"""DivideShuffleAverager: the same averages for loops that are built on torch's model averagers."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Dict, Iterable, List, Optional, Union
+
+import torch
+from torch.distributed.algorithms.model_averaging.averagers import ModelAverager
+
+from . import _dssync
+from ._dssync import InputError
+from ._joining import join, one_device, telling_others
+from .divide_shuffle import DEFAULT_TIMEOUT
+from .planning import AnyTopology, Plan, as_topology
+
+
+class DivideShuffleAverager(ModelAverager):
+    """An averager for PostLocalSGDOptimizer, or to call after every step: averages parameters in changing groups.
+
+        optimizer = PostLocalSGDOptimizer(local_optimizer, dssync.DivideShuffleAverager(topology="network.yaml"))
+
+    It knows neither the optimizer's state nor the model's buffers, and does not overlap: DivideShuffle does more.
+    For the first `warmup_steps` nothing is averaged, as with torch's averagers: there DistributedDataParallel averages gradients.
+    """
+
+    def __init__(
+        self,
+        topology: AnyTopology,
+        disagreement: float = 0.5,
+        warmup_steps: int = 0,
+        plan: Optional[Plan] = None,
+        group_limit: int = 0,
+        published: bool = False,
+        timeout: timedelta = DEFAULT_TIMEOUT,
+    ) -> None:
+        if not torch.distributed.is_initialized():
+            raise InputError("torch.distributed has no process group: call torch.distributed.init_process_group() first")
+        super().__init__()
+        self.warmup_steps = warmup_steps
+        self._topology = as_topology(topology)
+        self._options: Dict[str, Any] = {
+            "plan": plan._native if plan else None,
+            "disagreement": disagreement,
+            "group_limit": group_limit,
+            "published": published,
+        }
+        self._timeout = timeout
+        self._parameters: List[torch.Tensor] = []
+        self._averaging: Optional[_dssync.Averaging] = None
+
+    def average_parameters(
+        self, params: Union[Iterable[torch.nn.Parameter], Iterable[Dict[str, torch.nn.Parameter]]]
+    ) -> None:
+        """Averages those that are trained, given as parameters or as an optimizer's groups: always the same ones."""
+        if self.step >= self.warmup_steps:
+            trained = [p for p in _flattened(params) if p.requires_grad]
+            if self._averaging is None:
+                self._averaging = self._start(trained)
+                self._parameters = trained
+            if [id(p) for p in trained] != [id(p) for p in self._parameters]:
+                raise InputError("the parameters are not those of the first call: make a new DivideShuffleAverager")
+            self._averaging.before_step()
+            self._averaging.after_step()
+        self.step += 1
+
+    def _start(self, trained: List[torch.Tensor]) -> _dssync.Averaging:
+        named = [(f"parameter {number}", p) for number, p in enumerate(trained)]
+        local = [p.detach().clone() for p in trained]
+        world = join(one_device(named), self._timeout)
+        with telling_others(world):
+            averaging = _dssync.Averaging(
+                world,
+                self._topology._native,
+                named,
+                [],
+                None,
+                **self._options,
+                overlap=False,
+                state="local",
+                state_period=1,
+                warmup_steps=0,
+            )
+        averaging.resume_at(self.step - self.warmup_steps)
+        # The engine starts from rank 0's values, but here every rank has already made a step of its own.
+        with torch.no_grad():
+            for parameter, value in zip(trained, local):
+                parameter.copy_(value)
+        return averaging
+
+
+def _flattened(params: Iterable[Any]) -> List[torch.Tensor]:
+    result: List[torch.Tensor] = []
+    for item in params:
+        result.extend(item["params"] if isinstance(item, dict) else [item])
+    return result

@@ -1,0 +1,248 @@
+"""DivideShuffle: keeps the replicas of all ranks together around an existing training loop."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Callable, Dict, List, Optional, Tuple, Type
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.optim import Optimizer
+
+from . import _dssync
+from ._dssync import Error, InputError
+from ._joining import join, one_device, telling_others
+from .planning import AnyTopology, Plan, as_topology
+
+NamedTensors = List[Tuple[str, torch.Tensor]]
+
+DEFAULT_TIMEOUT = timedelta(minutes=30)  # as torch.distributed's
+
+
+class DivideShuffle:
+    """Averages the parameters of all ranks in changing groups, after every step of the optimizer.
+
+        sync = dssync.DivideShuffle(model, optimizer, topology="network.yaml")
+        for inputs, labels in loader:
+            loss_function(model(inputs), labels).backward()
+            sync.step()  # instead of optimizer.step()
+            optimizer.zero_grad()
+        sync.consolidate()  # one model on all ranks: before evaluating and saving
+
+    Every rank makes the same calls in the same order. Needs an initialised process group; all ranks start with rank 0's
+    values. Not thread-safe. After an exception from here the object can only be dropped.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizer: Optimizer,
+        *,
+        topology: AnyTopology,
+        disagreement: float = 0.5,
+        overlap: bool = True,
+        plan: Optional[Plan] = None,
+        group_limit: int = 0,
+        published: bool = False,
+        state: str = "rotating",
+        state_period: int = 4,
+        warmup_steps: int = 0,
+        timeout: timedelta = DEFAULT_TIMEOUT,
+    ) -> None:
+        """
+        topology: the network, or the file that describes it, with one worker for each rank
+        disagreement: how far the replicas may stay apart; smaller is closer and slower
+        overlap: average while the next gradient is computed
+        plan: what to follow, instead of the fastest plan for the topology, the model and the disagreement
+        group_limit, published: as for dssync.plan()
+        state: of the optimizer (momentum): "local", "averaged" with the parameters, or "rotating", a part at a time
+        state_period: of "rotating": in how many parts
+        warmup_steps: global averages before the schedule starts
+        timeout: for joining, connecting, and each stage of an average
+        """
+        self.optimizer = optimizer
+        self._model = model
+        self._parameters: NamedTensors = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+        self._state: Optional[Any] = None  # optimizer.state, once the engine averages what is in it
+        self._bound: List[Tuple[torch.Tensor, str, torch.Tensor]] = []  # parameter, kind, tensor that the engine averages
+        self._scaled = False  # a GradScaler decides whether a step is made
+        self._stepped = False  # it has let at least one happen
+        self._device = one_device([*model.named_parameters(), *model.named_buffers()])
+        self._world = join(self._device, timeout)
+        with telling_others(self._world):
+            _check_model(model)
+            _check_optimizer(model, optimizer)
+            self._averaging = _dssync.Averaging(
+                self._world,
+                as_topology(topology)._native,
+                self._parameters,
+                list(model.named_buffers()),
+                self._collect_state,
+                plan=plan._native if plan else None,
+                disagreement=disagreement,
+                group_limit=group_limit,
+                published=published,
+                overlap=overlap,
+                state=state,
+                state_period=state_period,
+                warmup_steps=warmup_steps,
+            )
+            self._share_frozen()
+        self._addresses = [p.data_ptr() for p in _trained(optimizer)]
+
+    def step(self, closure: Optional[Callable[[], Any]] = None, *, scaler: Optional[Any] = None) -> Any:
+        """The optimizer's step, and the averages around it. With a GradScaler: scaler.step(optimizer), which may skip it.
+
+        Gradients that were accumulated over several backward passes need one call. Returns what the optimizer returns.
+        """
+        if [p.data_ptr() for p in _trained(self.optimizer)] != self._addresses:
+            raise self._change()
+        if self._state is not None and self._state is not self.optimizer.state:
+            self._bind_state_again()
+        self._scaled = scaler is not None
+        self._averaging.before_step()
+        if scaler is None:
+            result = self.optimizer.step(closure) if closure is not None else self.optimizer.step()
+        else:
+            result = self._scaled_step(scaler)
+        self._averaging.after_step()
+        return result
+
+    def consolidate(self) -> float:
+        """One exact average of everyone: the same parameters and buffers on all ranks. Before evaluating and saving.
+
+        Returns how far this rank was from the average: |x_i - mean|^2.
+        """
+        now = [(name, p) for name, p in self._model.named_parameters() if p.requires_grad]
+        if [id(p) for _, p in now] != [id(p) for _, p in self._parameters]:
+            raise self._change()
+        return self._averaging.consolidate()
+
+    @property
+    def plan(self) -> Plan:
+        """What is followed."""
+        return Plan._from(self._averaging.plan)
+
+    @property
+    def metrics(self) -> Dict[str, float]:
+        """Figures of the last step on this rank: docs/pytorch.md."""
+        sync_seconds, bytes_sent, disagreement, parameter_norm = self._averaging.metrics
+        return {
+            "iteration": self._averaging.iteration,
+            "sync_seconds": sync_seconds,
+            "bytes_sent": bytes_sent,
+            "disagreement": disagreement,
+            "parameter_norm": parameter_norm,
+        }
+
+    def write_metrics(self, writer: Any) -> None:
+        """To TensorBoard: `writer` is a torch.utils.tensorboard.SummaryWriter."""
+        metrics = self.metrics
+        iteration = metrics.pop("iteration")
+        for name, value in metrics.items():
+            writer.add_scalar(f"dssync/{name}", value, iteration)
+
+    def state_dict(self) -> Dict[str, Any]:
+        """Where the schedule is. Beside those of the model and the optimizer, after consolidate()."""
+        return {"iteration": self._averaging.iteration}
+
+    def load_state_dict(self, state: Dict[str, Any]) -> None:
+        self._averaging.resume_at(state["iteration"])
+
+    def __enter__(self) -> DivideShuffle:
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        """Consolidates, unless an exception is on its way: then the other ranks are told of it."""
+        if error is None:
+            self.consolidate()
+        else:
+            self._world.report_failure(f"{type(error).__name__}: {error}")
+
+    def _share_frozen(self) -> None:
+        """What is not trained is rank 0's, too; nothing else would bring it together."""
+        frozen = [(name, p) for name, p in self._model.named_parameters() if not p.requires_grad]
+        self._world.agree("frozen parameters", [f"{name} {p.dtype} {list(p.shape)}" for name, p in frozen])
+        for _, parameter in frozen:
+            dist.broadcast(parameter.data, 0)
+
+    def _scaled_step(self, scaler: Any) -> Any:
+        if self._stepped:
+            return scaler.step(self.optimizer)
+        versions = [p._version for _, p in self._parameters]
+        result = scaler.step(self.optimizer)
+        self._stepped = versions != [p._version for _, p in self._parameters]
+        return result
+
+    def _collect_state(self) -> Optional[List[Tuple[str, NamedTensors]]]:
+        """The optimizer's state, called by the engine until there is one. None while a GradScaler makes ranks skip steps:
+        all ranks have to be as far, and one that has skipped has no state yet."""
+        if not self._all_stepped():
+            return None
+        kinds: Dict[str, NamedTensors] = {}
+        for name, parameter in self._parameters:
+            for kind, value in self.optimizer.state.get(parameter, {}).items():
+                if kind != "step" and torch.is_tensor(value) and value.shape == parameter.shape:
+                    kinds.setdefault(kind, []).append((name, value))
+                    self._bound.append((parameter, kind, value))
+        if kinds:
+            self._state = self.optimizer.state
+        return list(kinds.items())
+
+    def _all_stepped(self) -> bool:
+        if not self._scaled:
+            return True
+        vote = torch.tensor([float(self._stepped)], device=self._device)
+        dist.all_reduce(vote, dist.ReduceOp.MIN)
+        return bool(vote.item())
+
+    def _bind_state_again(self) -> None:
+        """optimizer.load_state_dict() has made new tensors: their values go into those that the engine averages."""
+        self._state = self.optimizer.state
+        for parameter, kind, ours in self._bound:
+            loaded = self._state[parameter].get(kind)
+            if loaded is None:
+                raise Error(f"the optimizer's state was replaced by one without '{kind}': make a new DivideShuffle")
+            self._state[parameter][kind] = ours.copy_(loaded)
+
+    def _change(self) -> Error:
+        """What is no longer as it was when the engine took the parameters over."""
+        known = {id(p): name for name, p in self._parameters}
+        names = {id(p): name for name, p in self._model.named_parameters()}
+        now = [p for p in [*self._model.parameters(), *_trained(self.optimizer)] if p.requires_grad]
+        added = sorted({names.get(id(p), "one that the model does not have") for p in now if id(p) not in known})
+        gone = sorted(name for key, name in known.items() if key not in {id(p) for p in now})
+        what = [f"{text} {', '.join(list_)}" for text, list_ in (("was added:", added), ("is gone:", gone)) if list_]
+        cause = f"a parameter {' and '.join(what)}" if what else "parameters were moved or converted (model.to(), model.half())"
+        return InputError(f"since DivideShuffle was made, {cause}; make a new DivideShuffle after such a change")
+
+
+def _trained(optimizer: Optimizer) -> List[torch.Tensor]:
+    return [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
+
+
+def _check_model(model: nn.Module) -> None:
+    if isinstance(model, nn.parallel.DistributedDataParallel):
+        raise InputError("the model is wrapped in DistributedDataParallel, which averages gradients: give the model itself")
+    if not any(p.requires_grad for p in model.parameters()):
+        raise InputError("the model has no parameter that is trained (requires_grad)")
+
+
+def _check_optimizer(model: nn.Module, optimizer: Optimizer) -> None:
+    held = {id(p) for p in _trained(optimizer)}
+    missing = [name for name, p in model.named_parameters() if p.requires_grad and id(p) not in held]
+    if missing:
+        raise InputError(f"the optimizer does not hold {_some(missing)} of the model: make it from model.parameters(), or "
+                         "freeze what is not to be trained (requires_grad_(False))")
+    strangers = held - {id(p) for p in model.parameters()}
+    if strangers:
+        raise InputError(f"the optimizer holds {len(strangers)} parameters that the model does not have")
+
+
+def _some(names: List[str]) -> str:
+    shown = ", ".join(f"'{name}'" for name in names[:3])
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more parameters"

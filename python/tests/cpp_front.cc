@@ -1,0 +1,50 @@
+// The C++ counterpart of ranks/test_cpp_front.py: trains the same model on the same data and writes its parameters.
+//
+// usage: cpp_front TOPOLOGY overlap|inline ITERATIONS FILE
+#include <fstream>
+#include <string>
+
+#include <torch/torch.h>
+
+#include "dssync/runtime/synchronizer.h"
+#include "dssync/topology/read.h"
+
+namespace {
+
+torch::Tensor wave(std::int64_t count, double shift) {
+  return torch::sin(torch::arange(count, torch::kDouble) * 0.37 + shift).to(torch::kFloat);
+}
+
+}  // namespace
+
+int main(int /*argc*/, char** argv) {
+  const auto world = dssync::World::from_environment();
+  const auto network = dssync::read_topology(argv[1]);
+  torch::nn::Sequential model(torch::nn::Linear(20, 30), torch::nn::ReLU(), torch::nn::Linear(30, 3));
+  {
+    const torch::NoGradGuard no_grad;
+    double number = 0;
+    for (torch::Tensor& parameter : model->parameters()) {
+      parameter.copy_(wave(parameter.numel(), number++).view(parameter.sizes()) * 0.2);
+    }
+  }
+  torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+  dssync::SyncOptions options;
+  options.overlap = std::string(argv[2]) == "overlap";
+  const auto sync = dssync::make_synchronizer(*world, dssync::replica_of(*model, optimizer), network.topology, options);
+  for (int iteration = 0; iteration < std::stoi(argv[3]); ++iteration) {
+    const auto inputs = wave(32 * 20, 1000.0 * world->rank() + iteration).view({32, 20});
+    optimizer.zero_grad();
+    sync->before_forward();
+    torch::cross_entropy_loss(model->forward(inputs), inputs.narrow(1, 0, 3).argmax(1)).backward();
+    sync->after_backward();
+    optimizer.step();
+    sync->after_step();
+  }
+  std::ofstream file(argv[4], std::ios::binary);
+  for (const torch::Tensor& parameter : model->parameters()) {
+    const auto values = parameter.detach().contiguous();
+    file.write(static_cast<const char*>(values.data_ptr()), static_cast<std::streamsize>(values.nbytes()));
+  }
+  world->barrier("end");  // rank 0 serves the store
+}

@@ -1,0 +1,45 @@
+"""What the tests share: a task to learn, and comparing tensors between ranks."""
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+
+def small_model():
+    return nn.Sequential(nn.Linear(20, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 3))
+
+
+def batch(examples=32):
+    inputs = torch.randn(examples, 20)
+    return inputs, inputs[:, :3].argmax(1)
+
+
+def backward(model):
+    inputs, labels = batch()
+    loss = nn.functional.cross_entropy(model(inputs), labels)
+    loss.backward()
+    return loss.item()
+
+
+def train(model, optimizer, sync, steps):
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = backward(model)
+        sync.step()
+    return loss
+
+
+def flat(tensors):
+    return torch.cat([tensor.detach().reshape(-1).double() for tensor in tensors])
+
+
+def on_all_ranks(tensor):
+    """The same tensor of every rank."""
+    gathered = [torch.empty_like(tensor) for _ in range(dist.get_world_size())]
+    dist.all_gather(gathered, tensor)
+    return gathered
+
+
+def same_on_all_ranks(tensors):
+    first, *others = on_all_ranks(flat(tensors))
+    return all(torch.equal(first, other) for other in others)

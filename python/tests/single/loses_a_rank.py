@@ -1,0 +1,21 @@
+"""Trains until rank 1 ends without a word. Started by test_lost_rank.py."""
+
+import datetime
+import os
+
+import torch
+import torch.distributed as dist
+
+import dssync
+
+torch.set_num_threads(1)
+dist.init_process_group("gloo")
+model = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+network = dssync.Topology.parse('hosts: [{name: "h[0-1]", nic: 1Gbps}]')
+sync = dssync.DivideShuffle(model, optimizer, topology=network, disagreement=0, timeout=datetime.timedelta(seconds=30))
+for iteration in range(10):
+    model(torch.randn(4, 4)).square().mean().backward()
+    sync.step()
+    if iteration == 4 and dist.get_rank() == 1:
+        os._exit(7)

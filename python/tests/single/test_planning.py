@@ -1,0 +1,66 @@
+"""dssync.plan: what the command line prints, as values."""
+
+import json
+import pathlib
+
+import pytest
+
+import dssync
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+TWO_RACKS = ROOT / "examples/topologies/two-racks.yaml"
+GOLDEN = json.loads((ROOT / "tests/golden/plan-two-racks.json").read_text())
+
+
+def test_is_the_plan_of_the_command_line():
+    plan = dssync.plan(TWO_RACKS)
+    assert list(plan.names) == GOLDEN["names"]
+    assert plan.shards == GOLDEN["shards"]
+    assert [list(map(list, round.groups)) for round in plan.rounds] == [round["groups"] for round in GOLDEN["rounds"]]
+    assert plan.mixing.steady_disagreement == pytest.approx(GOLDEN["mixing"]["steady_disagreement"])
+    assert plan.mixing.exact == GOLDEN["mixing"]["exact"]
+    assert plan.cost.seconds_per_iteration == pytest.approx(GOLDEN["cost"]["seconds_per_iteration"])
+    assert plan.cost.bottleneck == GOLDEN["cost"]["bottleneck"]
+    assert {name: link.seconds for name, link in plan.cost.links.items()} == {
+        link["name"]: pytest.approx(link["seconds"]) for link in GOLDEN["cost"]["links"]}
+
+
+def test_bytes_are_a_number_or_text():
+    assert dssync.plan(TWO_RACKS, bytes=16e6) == dssync.plan(TWO_RACKS, bytes="16MB") != dssync.plan(TWO_RACKS)
+    with pytest.raises(dssync.InputError, match="8 MX"):
+        dssync.plan(TWO_RACKS, bytes="8 MX")
+
+
+def test_published():
+    [first, second] = dssync.plan(TWO_RACKS, published=True, group_limit=3).rounds[:2]
+    assert max(map(len, first.groups)) <= 3
+    assert first != second
+
+
+def test_limit_that_cannot_be_met():
+    with pytest.raises(dssync.InputError, match=r"groups of at most 2 cannot keep the disagreement within 0.001; the smallest"):
+        dssync.plan(TWO_RACKS, disagreement=0.001, group_limit=2)
+
+
+def test_bad_files(tmp_path):
+    with pytest.raises(dssync.InputError, match="nowhere.yaml"):
+        dssync.plan("nowhere.yaml")
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("hosts: [{name: a}]\nswitchs: []\n")
+    with pytest.raises(dssync.InputError, match=r"bad.yaml:2: .*switchs"):
+        dssync.plan(bad)
+
+
+def test_readable():
+    text = repr(dssync.plan(TWO_RACKS))
+    assert text.startswith("Plan(8 workers, a cycle of ")
+    assert "bottleneck" in text.splitlines()[0]
+    assert any("a0 a1 a2 a3" in line for line in text.splitlines()[1:])
+
+
+def test_picture():
+    plan = dssync.plan(TWO_RACKS)
+    picture = plan._repr_html_()
+    assert picture.count("<rect") == 8 * len(plan.rounds)
+    assert picture.endswith("</svg>")
+    assert "<title>b3</title>" in picture
