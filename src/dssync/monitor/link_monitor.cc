@@ -22,7 +22,9 @@ constexpr std::size_t kCalibration = 2;  // batches
 // A correction that is smaller leaves an estimate as it is: plans should not follow noise.
 constexpr double kLeastCorrection = 1.1;
 // Where no probe has told suspects apart for so many windows, the cables with the most workers behind them remain.
-constexpr int kPatience = 3;
+constexpr std::int64_t kPatience = 3;
+// What was heard so many windows ago is still true.
+constexpr std::int64_t kFresh = 4;
 
 std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
@@ -170,7 +172,7 @@ class LinkMonitor::State {
   static constexpr std::size_t kRecent = 5;
 
   bool recently(std::int64_t iteration) const {
-    return iteration >= 0 && last_iteration - iteration <= 4 * options_.window;
+    return iteration >= 0 && last_iteration - iteration <= kFresh * options_.window;
   }
 
   double high_of(const LinkState& link) const { return recently(link.heard) ? link.high : link.nominal; }
