@@ -1,6 +1,6 @@
 // c10d as dssync uses it, and the only place that knows in which way versions of PyTorch differ: up to 1.13 a process
-// group is a ProcessGroup; since 2.0 it is a Backend, and PyTorch comes without Gloo's headers, so that C++ can use Gloo
-// groups but not make them.
+// group is a ProcessGroup; since 2.0 it is a Backend, and PyTorch comes without Gloo's headers, so that C++ can use
+// Gloo groups but not make them.
 #pragma once
 
 #include <chrono>
