@@ -1,10 +1,13 @@
 #include "testbed_status.h"
 
 #include <algorithm>
+#include <optional>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "dssync/testbed/error.h"
 #include "dssync/testbed/handle.h"
 #include "text/style.h"
 
@@ -49,21 +52,31 @@ std::string link_lines(const std::vector<LinkState>& links) {
   return text;
 }
 
+// Nothing where the process has ended, be it while we were looking.
+std::optional<std::vector<LinkState>> links_of(const TestbedRecord& record) {
+  try {
+    if (record.builder_is_alive()) return TestbedHandle(record).traffic();
+  } catch (const TestbedError&) {
+    if (record.builder_is_alive()) throw;
+  }
+  return std::nullopt;
+}
+
 Json json_of(const TestbedRecord& record) {
-  const bool is_running = record.builder_is_alive();
+  const std::optional<std::vector<LinkState>> links = links_of(record);
   Json json;
   json["name"] = record.name;
   json["topology"] = record.source.empty() ? Json(nullptr) : Json(record.source);
   json["process"] = record.builder;
-  json["running"] = is_running;
+  json["running"] = links.has_value();
   json["fabric_address"] = record.blueprint.fabric_address;
   json["hosts"] = Json::array();
   for (const HostPlan& host : record.blueprint.hosts) {
     json["hosts"].push_back({{"name", name_of(record, host)}, {"address", host.address}});
   }
   json["links"] = Json::array();
-  if (!is_running) return json;
-  for (const LinkState& link : TestbedHandle(record).traffic()) {
+  if (!links) return json;
+  for (const LinkState& link : *links) {
     json["links"].push_back({{"name", link.name},
                              {"capacity_bytes_per_second", link.capacity.bytes_per_second},
                              {"rate_bytes_per_second", link.rate.bytes_per_second},
@@ -92,11 +105,12 @@ std::string testbeds_as_text(const std::vector<TestbedRecord>& records) {
   for (const TestbedRecord& record : records) {
     if (!text.empty()) text += "\n";
     text += headline(record);
-    if (!record.builder_is_alive()) {
+    const std::optional<std::vector<LinkState>> links = links_of(record);
+    if (!links) {
       text += fmt::format("  left over: that process has ended; remove it with dssync testbed down {}\n", record.name);
       continue;
     }
-    text += "\n" + host_lines(record) + "\n" + link_lines(TestbedHandle(record).traffic());
+    text += "\n" + host_lines(record) + "\n" + link_lines(*links);
   }
   return text;
 }

@@ -141,11 +141,6 @@ void require_for(const CLI::App& app, const std::string& flag, bool is_of_use, c
   if (is_given(app, flag) && !is_of_use) throw InputError(fmt::format("{} needs {}", flag, needed));
 }
 
-StateTreatment state_treatment(const std::string& name) {
-  if (name == "local") return StateTreatment::kLocal;
-  return name == "averaged" ? StateTreatment::kAveraged : StateTreatment::kRotating;
-}
-
 }  // namespace
 
 void add_train_flags(CLI::App& app, TrainCommand& command) {
@@ -174,7 +169,7 @@ void settle(const CLI::App& app, TrainCommand& command) {
   require_for(app, "--checkpoint-every", is_saving, "--checkpoint");
   require_for(app, "--checkpoint-every-iterations", is_saving, "--checkpoint");
   require_for(app, "--resume", is_saving, "--checkpoint");
-  sync.state = state_treatment(command.optimizer_state);
+  sync.state = state_treatment_from_name(command.optimizer_state);
   check(training);
 }
 

@@ -36,11 +36,12 @@ std::optional<std::vector<OptimizerState>> optimizer_states(const std::optional<
   return result;
 }
 
-StateTreatment treatment_from_name(const std::string& name) {
-  if (name == "local") return StateTreatment::kLocal;
-  if (name == "averaged") return StateTreatment::kAveraged;
-  if (name == "rotating") return StateTreatment::kRotating;
-  throw InputError("state: expected local, averaged or rotating, but found '" + name + "'");
+StateTreatment treatment_of(const std::string& name) {
+  try {
+    return state_treatment_from_name(name);
+  } catch (const InputError& error) {
+    throw InputError(std::string("state: ") + error.what());
+  }
 }
 
 std::shared_ptr<World> make_world(Store store, Store news, int rank, int size, std::chrono::milliseconds timeout,
@@ -125,7 +126,7 @@ std::unique_ptr<Averaging> make_averaging(std::shared_ptr<World> world, const To
   options.group_limit = group_limit;
   options.published = published;
   options.overlap = overlap;
-  options.state = treatment_from_name(state);
+  options.state = treatment_of(state);
   options.state_period = state_period;
   options.warmup_iterations = warmup_steps;
   const py::gil_scoped_release release;

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import subprocess
+import time
 
 import pytest
 
@@ -28,6 +29,34 @@ def shown_on(terminal):
         output += chunk
     os.close(terminal)
     return output
+
+
+def eventually(condition, what, patience=30):
+    """The first true value of the condition."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        if value := condition():
+            return value
+        time.sleep(0.02)
+    pytest.fail(f"{what}: not within {patience} s")
+
+
+@pytest.fixture(scope="session")
+def needs_namespaces(tmp_path_factory):
+    """Skips where this machine cannot build testbeds."""
+    folder = tmp_path_factory.mktemp("probe")
+    file = folder / "pair.yaml"
+    file.write_text("switches: [{name: s}]\nhosts: [{name: 'h[0-1]', switch: s, nic: 10Mbps}]\n")
+    environment = ENVIRONMENT | {"DSSYNC_STATE": str(folder / "state")}
+
+    def testbed(*arguments):
+        return subprocess.run([TOOL, "testbed", *arguments], cwd=ROOT, env=environment, capture_output=True, encoding="utf-8",
+                              timeout=30)
+
+    result = testbed("up", "--topology", file)
+    testbed("down", "--all")
+    if "cannot emulate" in result.stderr:
+        pytest.skip(result.stderr.strip())
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import sys
 import time
 
 import pytest
-from conftest import ENVIRONMENT, ROOT, TOOL
+from conftest import ENVIRONMENT, ROOT, TOOL, eventually
 
 TWO_RACKS = "examples/topologies/two-racks.yaml"
 NOBODY = 65534
@@ -23,16 +23,6 @@ def call(*arguments, state, **options):
     environment = ENVIRONMENT | {"DSSYNC_STATE": str(state)}
     return subprocess.run([TOOL, "testbed", *map(str, arguments)], cwd=ROOT, env=environment, capture_output=True,
                           encoding="utf-8", timeout=PATIENCE, **options)
-
-
-@pytest.fixture(scope="session")
-def needs_namespaces(tmp_path_factory):
-    """Skips where this machine cannot build testbeds."""
-    state = tmp_path_factory.mktemp("state")
-    result = call("up", "--topology", TWO_RACKS, state=state)
-    call("down", "--all", state=state)
-    if "cannot emulate" in result.stderr:
-        pytest.skip(result.stderr.strip())
 
 
 @pytest.fixture
@@ -72,15 +62,6 @@ def start(testbed, *arguments):
     return subprocess.Popen([TOOL, "testbed", *map(str, arguments)], cwd=ROOT, env=environment, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, encoding="utf-8",
                             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
-
-
-def eventually(condition, what):
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        if value := condition():
-            return value
-        time.sleep(0.02)
-    pytest.fail(f"{what}: not within {PATIENCE} s")
 
 
 def refusal(testbed, *arguments, status=2):

@@ -32,16 +32,9 @@ def network(tmp_path):
 
 
 @pytest.fixture
-def state(tmp_path):
-    """The environment with a folder of its own for the state of testbeds; skips where none can be built."""
-    environment = {"DSSYNC_STATE": str(tmp_path / "state")}
-    file = tmp_path / "pair.yaml"
-    file.write_text("switches: [{name: s}]\nhosts: [{name: 'h[0-1]', switch: s, nic: 10Mbps}]\n")
-    result = call("testbed", "up", "--topology", file, environment=environment)
-    call("testbed", "down", "--all", environment=environment)
-    if "cannot emulate" in result.stderr:
-        pytest.skip(result.stderr.strip())
-    return environment
+def state(needs_namespaces, tmp_path):
+    """The environment with a folder of its own for the state of testbeds."""
+    return {"DSSYNC_STATE": str(tmp_path / "state")}
 
 
 def call(*arguments, environment=None):

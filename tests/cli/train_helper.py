@@ -1,6 +1,7 @@
 """How the tests of `dssync train` start it, watch it and make sure that nothing is left of it."""
 
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -9,6 +10,7 @@ import socket
 import subprocess
 import time
 
+import conftest
 import pytest
 from conftest import ENVIRONMENT, ROOT, TOOL
 
@@ -20,6 +22,7 @@ SMALL = ["--data", "synthetic", "--train-examples", "512", "--test-examples", "6
 # Enough iterations to be interrupted in.
 ENDLESS = [*SMALL, "--epochs", "1000000", "--evaluate-every", "0"]
 PATIENCE = 60
+eventually = functools.partial(conftest.eventually, patience=PATIENCE)
 
 
 def free_port():
@@ -68,16 +71,6 @@ def running(*arguments, environment=None):
             stream.close()
 
 
-def eventually(condition, what, patience=PATIENCE):
-    """The first true value of the condition."""
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        if value := condition():
-            return value
-        time.sleep(0.02)
-    pytest.fail(f"{what}: not within {patience} s")
-
-
 def worker_pid(process, rank):
     """The process of a rank, as soon as it is there."""
     name = f"dssync-rank-{rank}"
@@ -104,7 +97,7 @@ def wait_for_iterations(process, log, count=3):
 def finish(process, patience=PATIENCE):
     """Status, stdout and stderr at the end; nothing may be left of it."""
     stdout, stderr = process.communicate(timeout=patience)
-    eventually(lambda: not members(process.pid), "the end of all processes", 5)
+    eventually(lambda: not members(process.pid), "the end of all processes", patience=5)
     return process.returncode, stdout, stderr
 
 

@@ -119,7 +119,7 @@ def test_nothing_to_train(options):
 
 def test_unknown_treatment_of_the_state(options):
     model = small_model()
-    with pytest.raises(dssync.InputError, match="state: expected local, averaged or rotating, but found 'shared'"):
+    with pytest.raises(dssync.InputError, match="state: expected one of local, averaged, rotating, but found 'shared'"):
         dssync.DivideShuffle(model, sgd(model), state="shared", **options)
 
 

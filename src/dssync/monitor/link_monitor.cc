@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "dssync/monitor/blame.h"
+#include "dssync/monitor/cables.h"
 #include "dssync/monitor/observation.h"
 
 namespace dssync {
@@ -82,13 +83,13 @@ struct LinkState {
 
 class LinkMonitor::State {
  public:
-  State(const Topology& topology, const MonitorOptions& settings) : nominal(topology), options_(settings) {
+  State(const Topology& topology, const MonitorOptions& settings)
+      : nominal(topology), options_(settings), cables_(topology) {
     for (const Link& link : nominal.links()) {
       LinkState state;
       state.nominal = state.capacity = state.high = link.capacity.bytes_per_second;
       links_.push_back(state);
     }
-    find_series();
     publish();
   }
 
@@ -136,7 +137,7 @@ class LinkMonitor::State {
     for (std::size_t link = 0; link < links_.size(); ++link) {
       for (std::size_t other = 0; other < link; ++other) {
         if (links_[link].suspects != 0 && links_[link].suspects == links_[other].suspects &&
-            cables_[link / 2].series != cables_[other / 2].series) {
+            !cables_.in_series(static_cast<LinkId>(link), static_cast<LinkId>(other))) {
           return true;
         }
       }
@@ -360,11 +361,9 @@ class LinkMonitor::State {
     }
   }
 
-  // The two links of a cable have neighbouring numbers, the lower one even.
   bool is_one_cable(const std::vector<Blame>& blames, std::size_t first, std::size_t end) const {
-    const int series = cables_[index(blames[first].link / 2)].series;
     for (std::size_t i = first; i < end; ++i) {
-      if (cables_[index(blames[i].link / 2)].series != series) return false;
+      if (!cables_.in_series(blames[i].link, blames[first].link)) return false;
     }
     return true;
   }
@@ -475,7 +474,8 @@ class LinkMonitor::State {
     for (LinkId other = 0; other < static_cast<LinkId>(links_.size()); ++other) {
       const LinkState& rival = links_[index(other)];
       if (rival.suspects != state.suspects) continue;
-      if (std::pair(rival.accused, workers_behind(other)) > std::pair(state.accused, workers_behind(link)))
+      if (std::pair(rival.accused, cables_.workers_behind(other)) >
+          std::pair(state.accused, cables_.workers_behind(link)))
         return false;
     }
     return true;
@@ -496,29 +496,6 @@ class LinkMonitor::State {
     link.reason = "a cable that more workers share explains as much";
   }
 
-  // The smaller side of the cable.
-  int workers_behind(LinkId link) const { return cables_[index(link / 2)].workers; }
-
-  // Cables that every path crosses together: no measurement tells them apart. So are a switch's cable and that of the
-  // only part below it, and the cables of the only two parts of the root.
-  void find_series() {
-    cables_.resize(links_.size() / 2);
-    for (const Node& node : nominal.nodes()) {
-      if (node.up == kNone) continue;
-      Cable& cable = cables_[index(node.up / 2)];
-      cable.workers = std::min(node.count, nominal.workers() - node.count);
-      cable.series = node.up / 2;
-      const Node& parent = nominal.node(node.parent);
-      if (parent.up != kNone && parent.count == node.count) cable.series = cables_[index(parent.up / 2)].series;
-      if (parent.up != kNone) continue;
-      for (const NodeId sibling : parent.children) {
-        const Node& other = nominal.node(sibling);
-        const bool first = other.up < node.up && other.count > 0;
-        if (first && other.count + node.count == parent.count) cable.series = cables_[index(other.up / 2)].series;
-      }
-    }
-  }
-
   void settle() {
     for (LinkState& link : links_) {
       if (!link.slow() || link.capacity < options_.dead_band * link.nominal) continue;
@@ -536,7 +513,7 @@ class LinkMonitor::State {
   // All others of its group have been cleared, but for those that no measurement tells apart from it.
   bool is_last_suspect(std::size_t link) const {
     for (std::size_t other = 0; other < links_.size(); ++other) {
-      const bool same = cables_[other / 2].series == cables_[link / 2].series;
+      const bool same = cables_.in_series(static_cast<LinkId>(other), static_cast<LinkId>(link));
       if (!same && links_[other].suspects == links_[link].suspects) return false;
     }
     return true;
@@ -566,14 +543,9 @@ class LinkMonitor::State {
     }
   }
 
-  struct Cable {
-    int workers = 0;  // behind it
-    int series = 0;   // the first cable that all its paths cross, too
-  };
-
   const MonitorOptions options_;
   std::vector<LinkState> links_;
-  std::vector<Cable> cables_;  // by LinkId / 2
+  const Cables cables_;
   std::deque<std::pair<std::int64_t, std::shared_ptr<const StageTable>>> tables_;
   std::shared_ptr<const StageTable> table_;  // of the last iteration
   std::deque<IterationView> views_;          // of this table, ascending

@@ -137,8 +137,8 @@ at::Tensor held_by(const Operation& operation) {
 }
 
 constexpr double kLeastBytes = 16 << 10;  // of a piece of a pipeline
-constexpr int kWellFed = 3;    // averages in their slowest phase, at most that many at once in a process group
-constexpr int kShortEnds = 4;  // its first and last piece are that much shorter
+constexpr int kWellFed = 3;               // with so many averages in it a phase has enough to do
+constexpr int kShortEnds = 4;             // the first and the last piece of a pipeline are that much shorter
 
 // Pieces of a chain with several phases: short enough that filling and draining the pipeline takes little of the time
 // that everything takes together, but each of them worth its fixed costs.
@@ -161,8 +161,8 @@ double bytes_of_a_piece(at::TensorList slices, const Chain& chain, Seconds toget
   if (chain.phases.size() > 1) {
     return bytes / static_cast<double>(pieces_of_a_pipeline(bytes, bytes * chain.seconds_per_byte, together));
   }
-  const double longest = bytes / static_cast<double>(slices.size());
-  return chain.group_size == 2 && longest >= 8 * Engine::kPieceBytes ? longest / 2 : bytes;
+  const double slice = bytes / static_cast<double>(slices.size());
+  return chain.group_size == 2 && slice >= 8 * Engine::kPieceBytes ? slice / 2 : bytes;
 }
 
 // Where to cut a slice: in equal pieces of about `piece` elements.
@@ -479,14 +479,14 @@ void Engine::average(at::TensorList slices, const Chain& chain, int64_t iteratio
   if (chain.empty() || slices.empty()) return;
   const auto element = static_cast<double>(slices.front().element_size());
   const double piece = std::max(1.0, bytes_of_a_piece(slices, chain, together) / element);
-  const bool is_pipeline =
+  const bool has_short_ends =
       chain.phases.size() > 1 && piece * element >= kShortEnds * kLeastBytes && bytes_of(slices) >= 4 * piece * element;
   for (std::size_t index = 0; index < slices.size(); ++index) {
     const at::Tensor& slice = slices[index];
     std::vector<int64_t> bounds = cuts(slice.numel(), piece);
-    // The first piece shows the later phases that there is work, and the last one is waited for by nobody but us.
-    if (is_pipeline && index == 0) bounds.insert(bounds.begin() + 1, bounds[1] / kShortEnds);
-    if (is_pipeline && index + 1 == slices.size()) {
+    // So the slowest phase starts early, and little is left to do after it.
+    if (has_short_ends && index == 0) bounds.insert(bounds.begin() + 1, bounds[1] / kShortEnds);
+    if (has_short_ends && index + 1 == slices.size()) {
       bounds.insert(bounds.end() - 1, slice.numel() - (slice.numel() - *(bounds.end() - 2)) / kShortEnds);
     }
     for (std::size_t number = 0; number + 1 < bounds.size(); ++number) {

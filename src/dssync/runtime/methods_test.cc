@@ -158,6 +158,10 @@ TEST(ExactMethodsTest, AveragesOfEveryoneInEveryIterationTrainTheSameModelWithou
 TEST(MethodNamesTest, GoBothWays) {
   for (const Method method : all_methods()) EXPECT_EQ(method_from_name(name_of(method)), method);
   EXPECT_THROW(method_from_name("bsp"), InputError);
+  for (const auto state : {StateTreatment::kLocal, StateTreatment::kAveraged, StateTreatment::kRotating}) {
+    EXPECT_EQ(state_treatment_from_name(name_of(state)), state);
+  }
+  EXPECT_THROW(state_treatment_from_name("shared"), InputError);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 namespace dssync {
 namespace {
 
-constexpr std::array<std::pair<Method, const char*>, 7> kNames = {{
+constexpr std::array<std::pair<Method, const char*>, 7> kMethods = {{
     {Method::kBspRing, "bsp-ring"},
     {Method::kBspHierarchical, "bsp-hierarchical"},
     {Method::kPs, "ps"},
@@ -22,6 +22,30 @@ constexpr std::array<std::pair<Method, const char*>, 7> kNames = {{
     {Method::kLocalSgd, "local-sgd"},
     {Method::kDsSync, "ds-sync"},
 }};
+
+constexpr std::array<std::pair<StateTreatment, const char*>, 3> kTreatments = {{
+    {StateTreatment::kLocal, "local"},
+    {StateTreatment::kAveraged, "averaged"},
+    {StateTreatment::kRotating, "rotating"},
+}};
+
+template <typename Table, typename Value>
+std::string name_in(const Table& table, Value value) {
+  for (const auto& [known, name] : table) {
+    if (known == value) return name;
+  }
+  return "";
+}
+
+template <typename Table>
+auto value_in(const Table& table, const std::string& name) {
+  std::string names;
+  for (const auto& [value, known] : table) {
+    if (name == known) return value;
+    names += (names.empty() ? "" : ", ") + std::string(known);
+  }
+  throw InputError(fmt::format("expected one of {}, but found '{}'", names, name));
+}
 
 void require(bool holds, const std::string& what) {
   if (!holds) throw InputError(what);
@@ -40,26 +64,16 @@ void check(const SyncOptions& options) {
 
 }  // namespace
 
-std::string name_of(Method method) {
-  for (const auto& [known, name] : kNames) {
-    if (known == method) return name;
-  }
-  return "";
-}
+std::string name_of(Method method) { return name_in(kMethods, method); }
+Method method_from_name(const std::string& name) { return value_in(kMethods, name); }
 
-Method method_from_name(const std::string& name) {
-  std::string names;
-  for (const auto& [method, known] : kNames) {
-    if (name == known) return method;
-    names += (names.empty() ? "" : ", ") + std::string(known);
-  }
-  throw InputError(fmt::format("expected one of {}, but found '{}'", names, name));
-}
+std::string name_of(StateTreatment treatment) { return name_in(kTreatments, treatment); }
+StateTreatment state_treatment_from_name(const std::string& name) { return value_in(kTreatments, name); }
 
 const std::vector<Method>& all_methods() {
   static const std::vector<Method> methods = [] {
     std::vector<Method> result;
-    for (const auto& [method, name] : kNames) result.push_back(method);
+    for (const auto& [method, name] : kMethods) result.push_back(method);
     return result;
   }();
   return methods;

@@ -43,6 +43,10 @@ enum class StateTreatment {
   kRotating,  // one part of `state_period` in turn, each throughout a cycle of the schedule
 };
 
+// "local", "averaged", "rotating"; the other way as for methods.
+std::string name_of(StateTreatment treatment);
+StateTreatment state_treatment_from_name(const std::string& name);
+
 struct SyncOptions {
   Method method = Method::kDsSync;
   // ds-sync. Without a plan of its own it makes one from the topology, the model's bytes and the three lines below.

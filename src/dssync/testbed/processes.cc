@@ -64,23 +64,37 @@ bool ends_within(const Descriptor& handle, std::chrono::milliseconds patience) {
   return poll(&watched, 1, static_cast<int>(patience.count())) == 1;
 }
 
-}  // namespace
+struct ProcessState {
+  std::uint64_t flags = 0;
+  std::uint64_t start = 0;  // 0: there is none, or it has ended
+};
 
-std::uint64_t process_start(pid_t process) {
+ProcessState state_of(pid_t process) {
   std::ifstream file(fmt::format("/proc/{}/stat", process));
   std::string text;
   std::getline(file, text);
   const std::size_t name_end = text.rfind(')');  // the name may hold anything, brackets as well
-  if (name_end == std::string::npos) return 0;
+  if (name_end == std::string::npos) return {};
   std::istringstream fields(text.substr(name_end + 1));
   std::string field;
-  fields >> field;
-  if (field == "Z" || field == "X") return 0;
-  constexpr int kFieldsBefore = 18;  // after the state, which is the third, comes the 22nd
-  for (int i = 0; i < kFieldsBefore; ++i) fields >> field;
-  std::uint64_t start = 0;
-  fields >> start;
-  return fields ? start : 0;
+  fields >> field;  // the third: the state
+  if (field == "Z" || field == "X") return {};
+  ProcessState state;
+  for (int i = 4; i < 9; ++i) fields >> field;
+  fields >> state.flags;
+  for (int i = 10; i < 22; ++i) fields >> field;
+  fields >> state.start;
+  return fields ? state : ProcessState{};
+}
+
+}  // namespace
+
+std::uint64_t process_start(pid_t process) { return state_of(process).start; }
+
+bool is_ending(pid_t process) {
+  const ProcessState state = state_of(process);
+  constexpr std::uint64_t kExiting = 4;  // PF_EXITING of the kernel
+  return state.start == 0 || (state.flags & kExiting) != 0;
 }
 
 std::string boot_id() {

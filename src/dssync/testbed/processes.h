@@ -13,6 +13,9 @@ namespace dssync {
 // When the process started, in ticks since the machine did; 0 where there is no such process, or only its exit status.
 std::uint64_t process_start(pid_t process);
 
+// It has ended, or is about to: what it held may be gone.
+bool is_ending(pid_t process);
+
 // Which start of the machine this is.
 std::string boot_id();
 

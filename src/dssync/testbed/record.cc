@@ -137,7 +137,9 @@ std::optional<std::string> read_file(const std::filesystem::path& file) {
 
 }  // namespace
 
-bool TestbedRecord::builder_is_alive() const { return boot == boot_id() && process_start(builder) == builder_start; }
+bool TestbedRecord::builder_is_alive() const {
+  return boot == boot_id() && process_start(builder) == builder_start && !is_ending(builder);
+}
 
 std::string record_as_json(const TestbedRecord& record) {
   Json json;

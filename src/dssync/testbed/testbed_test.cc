@@ -10,9 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <memory>
-#include <sstream>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -32,6 +30,7 @@
 #include "dssync/testbed/handle.h"
 #include "dssync/testbed/processes.h"
 #include "dssync/testbed/shaping.h"
+#include "dssync/testbed/testing.h"
 #include "dssync/topology/read.h"
 #include "dssync/topology/testing.h"
 
@@ -44,192 +43,11 @@ using ::testing::IsEmpty;
 using ::testing::Le;
 using ::testing::SizeIs;
 
-constexpr int kPatienceSeconds = 60;
+using testing::Answer;
+using testing::TcpSocket;
+using testing::transfer;
+
 constexpr double kMegabyte = 1e6;
-
-// A pipe for plain values, and the forked process that writes one to it.
-template <typename Value>
-class Answer {
- public:
-  explicit Answer(const std::function<Value()>& work) {
-    std::array<int, 2> ends{};
-    if (pipe(ends.data()) != 0) throw Error("no pipe");
-    process_ = fork();
-    if (process_ == 0) {
-      alarm(kPatienceSeconds);
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      try {
-        const Value value = work();
-        _exit(write(ends[1], &value, sizeof value) == sizeof value ? 0 : 1);
-      } catch (const std::exception& error) {
-        std::fprintf(stderr, "%s\n", error.what());
-        _exit(1);
-      }
-    }
-    close(ends[1]);
-    read_end_ = ends[0];
-  }
-  ~Answer() {
-    close(read_end_);
-    waitpid(process_, nullptr, 0);
-  }
-  Answer(const Answer&) = delete;
-  Answer& operator=(const Answer&) = delete;
-
-  Value get() {
-    Value value{};
-    if (read(read_end_, &value, sizeof value) != sizeof value) throw Error("a process gave no answer");
-    return value;
-  }
-
- private:
-  pid_t process_ = -1;
-  int read_end_ = -1;
-};
-
-class TcpSocket {
- public:
-  explicit TcpSocket(int number) : number_(number) {}
-  ~TcpSocket() { close(number_); }
-  TcpSocket(const TcpSocket&) = delete;
-  TcpSocket& operator=(const TcpSocket&) = delete;
-  int get() const { return number_; }
-
- private:
-  int number_;
-};
-
-constexpr int kPort = 4000;  // nobody else is in that namespace
-
-sockaddr_in address_of(const std::string& host, int port = kPort) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  inet_pton(AF_INET, host.c_str(), &address.sin_addr);
-  return address;
-}
-
-void receive(const TcpSocket& peer, std::size_t bytes) {
-  std::vector<char> chunk(65536);
-  while (bytes > 0) {
-    const ssize_t size = recv(peer.get(), chunk.data(), std::min(chunk.size(), bytes), 0);
-    if (size <= 0) throw Error("the connection ended early");
-    bytes -= static_cast<std::size_t>(size);
-  }
-}
-
-void send_all(const TcpSocket& peer, std::size_t bytes) {
-  const std::vector<char> data(bytes);
-  for (std::size_t sent = 0; sent < bytes;) {
-    const ssize_t size = send(peer.get(), data.data() + sent, bytes - sent, MSG_NOSIGNAL);
-    if (size <= 0) throw Error("cannot send");
-    sent += static_cast<std::size_t>(size);
-  }
-}
-
-// Takes one connection, reads so much, and answers with a byte.
-void serve(const TcpSocket& listener, std::size_t bytes) {
-  const TcpSocket peer(accept(listener.get(), nullptr, nullptr));
-  receive(peer, bytes);
-  if (send(peer.get(), "x", 1, MSG_NOSIGNAL) != 1) throw Error("cannot answer");
-}
-
-double send_to(const std::string& host, std::size_t bytes) {
-  const TcpSocket peer(socket(AF_INET, SOCK_STREAM, 0));
-  const sockaddr_in address = address_of(host);
-  const auto start = std::chrono::steady_clock::now();
-  if (connect(peer.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    throw Error("no connection");
-  send_all(peer, bytes);
-  char answer = 0;
-  if (recv(peer.get(), &answer, 1, 0) != 1) throw Error("no answer");
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-// Seconds that bytes take from one host, or for kNone from the fabric, to another.
-double transfer(const Testbed& testbed, NodeId from, NodeId to, std::size_t bytes) {
-  std::array<int, 2> ready{};
-  if (pipe(ready.data()) != 0) throw Error("no pipe");
-  Answer<bool> receiver([&] {
-    testbed.enter(to);
-    const TcpSocket listener(socket(AF_INET, SOCK_STREAM, 0));
-    const sockaddr_in address = address_of("0.0.0.0");
-    const int yes = 1;
-    setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) throw Error("no port");
-    if (listen(listener.get(), 1) != 0 || write(ready[1], "r", 1) != 1) throw Error("cannot listen");
-    serve(listener, bytes);
-    return true;
-  });
-  close(ready[1]);
-  char byte = 0;
-  const bool is_listening = read(ready[0], &byte, 1) == 1;
-  close(ready[0]);
-  if (!is_listening) throw Error("nobody listens");
-  Answer<double> sender([&] {
-    if (from != kNone) testbed.enter(from);
-    return send_to(testbed.address_of(to), bytes);
-  });
-  const double seconds = sender.get();
-  receiver.get();
-  return seconds;
-}
-
-// Sends and receives so much over one connection: one after the other, so that windows grow as they do in a long run,
-// and then both at the same time.
-bool send_both_ways(const TcpSocket& peer, bool is_first, std::size_t bytes) {
-  if (is_first) send_all(peer, bytes);
-  receive(peer, bytes);
-  if (!is_first) send_all(peer, bytes);
-  std::thread sender([&] { send_all(peer, bytes); });
-  receive(peer, bytes);
-  sender.join();
-  return true;
-}
-
-// In a process of its own: both ends of a connection on which both sides send. `port` is one that no other has.
-bool exchange_with(const std::string& host, int port, std::size_t bytes) {
-  const TcpSocket peer(socket(AF_INET, SOCK_STREAM, 0));
-  const sockaddr_in address = address_of(host, port);
-  while (connect(peer.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // until the other side listens
-  }
-  return send_both_ways(peer, true, bytes);
-}
-
-bool await_exchange(int port, std::size_t bytes) {
-  const TcpSocket listener(socket(AF_INET, SOCK_STREAM, 0));
-  const sockaddr_in address = address_of("0.0.0.0", port);
-  if (bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) throw Error("no port");
-  if (listen(listener.get(), 1) != 0) throw Error("cannot listen");
-  const TcpSocket peer(accept(listener.get(), nullptr, nullptr));
-  return send_both_ways(peer, false, bytes);
-}
-
-// Segments that a host has sent again, of those that it has sent.
-std::array<double, 2> repeated_segments(const Testbed& testbed, NodeId host) {
-  return Answer<std::array<double, 2>>([&] {
-           testbed.enter(host);
-           std::ifstream table("/proc/self/net/snmp");
-           std::vector<std::string> names;
-           for (std::string line; std::getline(table, line);) {
-             std::istringstream stream(line);
-             const std::vector<std::string> words(std::istream_iterator<std::string>(stream), {});
-             if (words.front() != "Tcp:") continue;
-             if (names.empty()) {
-               names = words;
-               continue;
-             }
-             const auto value = [&](const char* name) {
-               const auto found = std::find(names.begin(), names.end(), name);
-               return std::stod(words.at(static_cast<std::size_t>(found - names.begin())));
-             };
-             return std::array{value("RetransSegs"), value("OutSegs")};
-           }
-           throw Error("no counters of TCP");
-         })
-      .get();
-}
 
 NodeId node_called(const Topology& topology, const std::string& name) {
   for (NodeId id = 0; id < static_cast<NodeId>(topology.nodes().size()); ++id) {
@@ -327,24 +145,24 @@ TEST_F(TestbedTest, TwoWayTrafficLosesNothing) {
     const Topology topology = two_racks();
     const Testbed testbed(topology);
     std::vector<std::unique_ptr<Answer<bool>>> ends;
-    int port = kPort;
+    int port = testing::kPort;
     for (const NodeId from : hosts_of(topology)) {
       for (const NodeId to : hosts_of(topology)) {
         if (from >= to) continue;
         ++port;
         ends.push_back(std::make_unique<Answer<bool>>([&testbed, to, port] {
           testbed.enter(to);
-          return await_exchange(port, 2 * static_cast<std::size_t>(kMegabyte));
+          return testing::await_exchange(port, 2 * static_cast<std::size_t>(kMegabyte));
         }));
         ends.push_back(std::make_unique<Answer<bool>>([&testbed, from, to, port] {
           testbed.enter(from);
-          return exchange_with(testbed.address_of(to), port, 2 * static_cast<std::size_t>(kMegabyte));
+          return testing::exchange_with(testbed.address_of(to), port, 2 * static_cast<std::size_t>(kMegabyte));
         }));
       }
     }
     for (const auto& end : ends) EXPECT_TRUE(end->get());
     for (const NodeId host : hosts_of(topology)) {
-      const auto [repeated, sent] = repeated_segments(testbed, host);
+      const auto [repeated, sent] = testing::repeated_segments(testbed, host);
       EXPECT_GT(sent, 3 * 2e6 / kMtu);
       EXPECT_LE(repeated, sent / 1000) << topology.node(host).name;
     }
@@ -370,15 +188,15 @@ TEST_F(TestbedTest, TheBuilderIsReachedFromEveryHost) {
     const Topology topology = two_racks();
     const Testbed testbed(topology);
     const TcpSocket listener(socket(AF_INET, SOCK_STREAM, 0));
-    const sockaddr_in address = address_of(testbed.fabric_address());
+    const sockaddr_in address = testing::address_of(testbed.fabric_address());
     ASSERT_EQ(bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     ASSERT_EQ(listen(listener.get(), 1), 0);
     for (const NodeId host : hosts_of(topology)) {
       Answer<double> client([&] {
         testbed.enter(host);
-        return send_to(testbed.fabric_address(), 1000);
+        return testing::send_to(testbed.fabric_address(), 1000);
       });
-      serve(listener, 1000);
+      testing::serve(listener, 1000);
       EXPECT_GT(client.get(), 0);
     }
   });
@@ -533,7 +351,7 @@ TEST_F(TestbedTest, AKilledBuilderLeavesNothingThatCannotBeRemoved) {
   kill(builder, SIGKILL);
   waitpid(builder, nullptr, 0);
   // The kernel takes the fabric down when it likes, and with it the worker's cable.
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(kPatienceSeconds);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(testing::kPatienceSeconds);
   while (has_cable(worker) && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

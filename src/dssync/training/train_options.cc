@@ -26,18 +26,6 @@ void expect_one_of(const char* option, const std::string& value, const std::vect
   }
 }
 
-const char* name_of(StateTreatment treatment) {
-  switch (treatment) {
-    case StateTreatment::kLocal:
-      return "local";
-    case StateTreatment::kAveraged:
-      return "averaged";
-    case StateTreatment::kRotating:
-      return "rotating";
-  }
-  return "";
-}
-
 // What decides which numbers are computed on one worker.
 Fields core_fields(const TrainOptions& options) {
   return {{"data", options.data},
@@ -64,7 +52,7 @@ Fields ds_sync_fields(const SyncOptions& sync) {
               {"published", sync.published}};
   }
   fields.insert(fields.end(), {{"overlap", sync.overlap},
-                               {"state", std::string(name_of(sync.state))},
+                               {"state", dssync::name_of(sync.state)},
                                {"state_period", std::int64_t{sync.state_period}},
                                {"sync_warmup_iterations", std::int64_t{sync.warmup_iterations}}});
   return fields;
