@@ -55,7 +55,7 @@ void add_bench_flags(CLI::App& app, BenchCommand& command) {
              "Time that an accelerator would take in each iteration, without using the CPU (default 0s)")
       ->type_name("TIME")
       ->group(kMeasuringGroup);
-  add_sync_flags(app, command.sync, kMethodGroup);
+  add_sync_flags(app, command.sync, kMethodGroup, LimitKind::kFixed);
   add_parsed(app, "--trace", benchmark.trace, parse_path,
              "What happened when on every worker, for Perfetto or chrome://tracing")
       ->type_name("FILE")

@@ -21,6 +21,12 @@ std::string names_text(const std::vector<Method>& methods, const char* between) 
   return fmt::format("{}", fmt::join(names, between));
 }
 
+LimitFlag parse_limit(const std::string& text) {
+  if (text == "auto") return {.is_steered = true};
+  if (text.starts_with("auto:")) return {parse_nonnegative(text.substr(5)), true};
+  return {parse_nonnegative(text), false};
+}
+
 }  // namespace
 
 std::vector<std::string> method_names() {
@@ -29,12 +35,19 @@ std::vector<std::string> method_names() {
   return names;
 }
 
-void add_sync_flags(CLI::App& app, SyncFlags& flags, const std::string& group) {
+void add_sync_flags(CLI::App& app, SyncFlags& flags, const std::string& group, LimitKind limit) {
   SyncOptions& options = flags.options;
-  add_parsed(app, "--disagreement", options.disagreement, parse_nonnegative,
-             "ds-sync: the largest S allowed (default 0.5)")
-      ->type_name("S")
-      ->group(group);
+  if (limit == LimitKind::kSteerable) {
+    add_parsed(app, "--disagreement", flags.limit, parse_limit,
+               "ds-sync: the largest S allowed (default 0.5); auto or auto:S allows less while steps are large")
+        ->type_name("S")
+        ->group(group);
+  } else {
+    add_parsed(app, "--disagreement", flags.limit.most, parse_nonnegative,
+               "ds-sync: the largest S allowed (default 0.5)")
+        ->type_name("S")
+        ->group(group);
+  }
   add_parsed(app, "--group-limit", options.group_limit, whole_number_from(2),
              "ds-sync: the largest group allowed (default: none)")
       ->type_name("G")
@@ -85,6 +98,12 @@ void settle(const CLI::App& app, SyncFlags& flags, const std::vector<Method>& me
   if (flags.schedule == "published" && app.get_option("--disagreement")->count() > 0) {
     throw InputError("--disagreement needs --schedule auto");
   }
+  if (flags.limit.is_steered && app.get_option("--group-limit")->count() > 0) {
+    throw InputError(
+        "--disagreement auto and --group-limit exclude each other: small groups may not reach a tight limit");
+  }
+  flags.options.disagreement = flags.limit.most;
+  flags.options.steer = flags.limit.is_steered;
   flags.options.published = flags.schedule == "published";
   flags.options.overlap = flags.overlap;
 }

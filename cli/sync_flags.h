@@ -12,8 +12,15 @@ class App;
 
 namespace dssync::cli {
 
+// --disagreement
+struct LimitFlag {
+  double most = 0.5;
+  bool is_steered = false;
+};
+
 struct SyncFlags {
   SyncOptions options;
+  LimitFlag limit;
   std::string schedule = "auto";
   bool overlap = false;
   bool in_line = false;
@@ -21,7 +28,9 @@ struct SyncFlags {
 
 std::vector<std::string> method_names();
 
-void add_sync_flags(CLI::App& app, SyncFlags& flags, const std::string& group);
+enum class LimitKind { kFixed, kSteerable };  // whether --disagreement may be "auto"
+
+void add_sync_flags(CLI::App& app, SyncFlags& flags, const std::string& group, LimitKind limit);
 
 // After parsing: names become values. Throws InputError where flags do not go together, or belong to none of `methods`.
 void settle(const CLI::App& app, SyncFlags& flags, const std::vector<Method>& methods);

@@ -32,6 +32,10 @@ void add_data_flags(CLI::App& app, TrainOptions& training) {
       ->type_name("N")
       ->group(kTrainingGroup);
   add_choice(app, "--model", training.model, model_names(), "(default " + training.model + ")")->group(kTrainingGroup);
+  add_parsed(app, "--hidden", training.hidden, whole_number_from<std::int64_t>(1, 1 << 20),
+             fmt::format("mlp: units of its first layer, for a larger model (default {})", training.hidden))
+      ->type_name("UNITS")
+      ->group(kTrainingGroup);
   add_parsed(app, "--seed", training.seed, whole_number_from<std::uint64_t>(0),
              "Of the model's first values and the order of the images (default 1)")
       ->type_name("N")
@@ -94,7 +98,11 @@ void add_optimizer_flags(CLI::App& app, TrainOptions& training) {
 void add_method_flags(CLI::App& app, TrainCommand& command) {
   SyncOptions& sync = command.sync.options;
   add_choice(app, "--method", command.method, method_names(), "(default " + command.method + ")")->group(kMethodGroup);
-  add_sync_flags(app, command.sync, kMethodGroup);
+  add_sync_flags(app, command.sync, kMethodGroup, LimitKind::kSteerable);
+  app.add_flag("--adapt", command.adapt,
+               "ds-sync: watch the links, and plan again when they become slower or faster (default)")
+      ->group(kMethodGroup);
+  app.add_flag("--no-adapt", command.no_adapt, "ds-sync: keep the plan")->group(kMethodGroup);
   add_parsed(app, "--global-warmup", sync.warmup_iterations, whole_number_from(0),
              "ds-sync, local-sgd: so many iterations average everyone before the schedule starts (default 0)")
       ->type_name("ITERATIONS")
@@ -157,13 +165,20 @@ void settle(const CLI::App& app, TrainCommand& command) {
   const TrainOptions& training = command.training;
   sync.method = method_from_name(command.method);
   check_belonging(app,
-                  {{"--global-warmup", {Method::kDsSync, Method::kLocalSgd}},
+                  {{"--adapt", {Method::kDsSync}},
+                   {"--no-adapt", {Method::kDsSync}},
+                   {"--global-warmup", {Method::kDsSync, Method::kLocalSgd}},
                    {"--optimizer-state", {Method::kDsSync}},
                    {"--state-period", {Method::kDsSync}}},
                   {sync.method});
   settle(app, command.sync, {sync.method});
+  if (command.adapt && command.no_adapt) throw InputError("--adapt and --no-adapt exclude each other");
+  require_for(app, "--adapt", !sync.published, "--schedule auto");
+  sync.adapt = sync.method == Method::kDsSync && !sync.published && !command.no_adapt;
+  if (sync.steer && !sync.adapt) throw InputError("--disagreement auto needs --adapt");
   const bool is_saving = !training.checkpoint_folder.empty();
   require_for(app, "--data-folder", training.data == "fashion-mnist", "--data fashion-mnist");
+  require_for(app, "--hidden", training.model == "mlp", "--model mlp");
   require_for(app, "--momentum", training.optimizer == "sgd", "--optimizer sgd");
   require_for(app, "--state-period", command.optimizer_state == "rotating", "--optimizer-state rotating");
   require_for(app, "--checkpoint-every", is_saving, "--checkpoint");

@@ -19,6 +19,8 @@ struct TrainCommand {
   std::string method = "ds-sync";
   std::string optimizer_state = "rotating";
   SyncFlags sync;
+  bool adapt = false;
+  bool no_adapt = false;
   TrainOptions training;
   std::vector<std::string> words;  // the command line, for the log
   std::string format = "text";

@@ -70,6 +70,10 @@ Rows rows_of(const TrainSummary& summary) {
       "sent", fmt::format("{} per worker and iteration", format_bytes(figures.per_iteration(figures.bytes_sent))));
   rows.emplace_back("disagreement", fmt::format("{:.2g} of the parameters' norm in the last iteration",
                                                 figures.last.relative_disagreement));
+  if (result.plan_changes > 0) {
+    rows.emplace_back("plan",
+                      fmt::format("changed {}", counted(static_cast<std::size_t>(result.plan_changes), "time")));
+  }
   if (!summary.log.empty()) rows.emplace_back("log", printable(summary.log));
   if (!summary.trace.empty()) rows.emplace_back("trace", printable(summary.trace));
   if (!summary.checkpoint.empty()) rows.emplace_back("checkpoint", printable(summary.checkpoint));
@@ -105,6 +109,10 @@ std::string start_as_text(const StartReport& report) {
 std::string evaluation_as_text(const EvaluationReport& report) {
   return fmt::format("epoch {}, iteration {}: accuracy {:.2f} %, loss {:.3g}, after {}", report.epoch, report.iteration,
                      100 * report.test_accuracy, report.test_loss, seconds_text(report.seconds));
+}
+
+std::string replanned_as_text(const ReplanReport& report) {
+  return fmt::format("after iteration {}: {}", report.iteration, printable(report.change.explanation));
 }
 
 std::string summary_as_text(const TrainSummary& summary, const Style& style) {
@@ -145,6 +153,7 @@ std::string summary_as_json(const TrainSummary& summary) {
   json["bytes_sent_per_iteration"] = figures.per_iteration(figures.bytes_sent);
   json["relative_disagreement"] = figures.last.relative_disagreement;
   json["consolidated_disagreement"] = summary.consolidated_disagreement;
+  json["plan_changes"] = result.plan_changes;
   json["log"] = path_json(summary.log);
   json["trace"] = path_json(summary.trace);
   json["checkpoint"] = path_json(summary.checkpoint);

@@ -24,6 +24,7 @@ std::string start_as_text(const StartReport& report);
 
 // "epoch 1: accuracy 87.3 %, loss 0.352 after 12.3 s".
 std::string evaluation_as_text(const EvaluationReport& report);
+std::string replanned_as_text(const ReplanReport& report);
 
 std::string summary_as_text(const TrainSummary& summary, const Style& style);
 std::string summary_as_json(const TrainSummary& summary);

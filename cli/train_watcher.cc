@@ -34,6 +34,10 @@ void TrainWatcher::evaluated(const EvaluationReport& report) {
   if (is_shown_) line_.note(evaluation_as_text(report));
 }
 
+void TrainWatcher::replanned(const ReplanReport& report) {
+  if (is_shown_) line_.note(replanned_as_text(report));
+}
+
 const TrainSummary& TrainWatcher::finish(const TrainResult& result) {
   line_.clear();
   summary_.result = result;

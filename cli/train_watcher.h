@@ -19,6 +19,7 @@ class TrainWatcher final : public ProgressSink {
   void started(const StartReport& report) override;
   void iteration(const IterationReport& report) override;
   void evaluated(const EvaluationReport& report) override;
+  void replanned(const ReplanReport& report) override;
 
   // After the last report.
   const TrainSummary& finish(const TrainResult& result);

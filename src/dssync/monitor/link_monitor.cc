@@ -22,6 +22,8 @@ constexpr double kMostOverhead = 1.6;
 constexpr std::size_t kCalibration = 2;  // batches
 // A correction that is smaller leaves an estimate as it is: plans should not follow noise.
 constexpr double kLeastCorrection = 1.1;
+// A suspect of which so much more was proven is none.
+constexpr double kCleared = 1.5;
 // Where no probe has told suspects apart for so many windows, the cables with the most workers behind them remain.
 constexpr std::int64_t kPatience = 3;
 // What was heard so many windows ago is still true.
@@ -253,6 +255,11 @@ class LinkMonitor::State {
         hear(state, state.capacity, state.probed_at);
       }
       if (!state.slow() || state.proven < kLeastCorrection * state.capacity) continue;
+      // One of several has become that slow, and it isn't this one.
+      if (state.suspects != 0 && state.proven > kCleared * state.capacity) {
+        acquit(state, fmt::format("{} went through it", text_of(state.proven)));
+        continue;
+      }
       raise(static_cast<LinkId>(link), state.proven, fmt::format("{} went through it", text_of(state.proven)));
     }
   }
@@ -463,7 +470,9 @@ class LinkMonitor::State {
       for_each_suspect(group, [&](LinkId other) {
         if (!is_likely(other)) innocent.push_back(other);
       });
-      for (const LinkId other : innocent) acquit(links_[index(other)]);
+      for (const LinkId other : innocent) {
+        acquit(links_[index(other)], "a cable that more workers share explains as much");
+      }
       for_each_suspect(group, [&](LinkId other) { links_[index(other)].suspects = 0; });
     }
   }
@@ -488,12 +497,12 @@ class LinkMonitor::State {
     }
   }
 
-  static void acquit(LinkState& link) {
+  static void acquit(LinkState& link, std::string reason) {
     link.capacity = std::max(link.capacity, link.before);
     link.high = link.nominal;
     if (link.capacity >= link.nominal) link.slow_since = -1;
     link.suspects = 0;
-    link.reason = "a cable that more workers share explains as much";
+    link.reason = std::move(reason);
   }
 
   void settle() {

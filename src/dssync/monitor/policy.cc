@@ -63,8 +63,10 @@ struct ReplanPolicy::Candidate {
 // What the policy remembers.
 struct ReplanPolicy::Era {
   std::shared_ptr<const StageTable> table;
+  Plan plan;
   std::optional<Topology> network;  // that the plan in force was made for
   bool pending = false;             // a change was answered and not adopted yet
+  bool unrest = false;              // ... because of the network
   int doublings = 0;                // of the memory
   std::int64_t calm_since = 0;
   double credit = 0;
@@ -88,20 +90,18 @@ ReplanPolicy::~ReplanPolicy() = default;
 
 void ReplanPolicy::adopt(std::int64_t iteration, const Plan& plan, const Topology& network) {
   era_->table = std::make_shared<StageTable>(plan.rounds, plan.shards, network, bytes_);
+  era_->plan = plan;
   era_->network = network;
   era_->credit = 0;
-  if (++changes_ > 0 && era_->pending) ++era_->doublings;
-  era_->pending = false;
+  ++changes_;
+  if (era_->unrest) ++era_->doublings;
+  era_->pending = era_->unrest = false;
   era_->calm_since = iteration;
 }
 
-std::shared_ptr<const StageTable> ReplanPolicy::table() const { return era_->table; }
+const Plan& ReplanPolicy::plan() const { return era_->plan; }
 
-void ReplanPolicy::forget_candidate() {
-  era_->now = {};
-  era_->average = {};
-  era_->worst = {};
-}
+std::shared_ptr<const StageTable> ReplanPolicy::table() const { return era_->table; }
 
 std::int64_t ReplanPolicy::memory() const {
   const double iterations = options_.memory_iterations * std::exp2(era_->doublings);
@@ -228,15 +228,32 @@ std::optional<PlanChange> ReplanPolicy::consider(const LinkMonitor& monitor) {
     const Candidate& now = ask(era_->now, monitor.estimated());
     const double gain = now.plan ? gain_now(now, *now.network, compute) : 0;
     era_->credit = gain >= options_.least_gain ? era_->credit + gain : 0;
-    if (era_->credit >= options_.patience) return change(monitor, now);
+    if (era_->credit >= options_.patience) {
+      era_->unrest = true;
+      return change(monitor, now, "");
+    }
   }
   if (!comes_and_goes(compute)) return std::nullopt;
   const Candidate* best = best_on_average(compute);
   if (best == nullptr) return std::nullopt;
-  return change(monitor, *best);
+  era_->unrest = true;
+  return change(monitor, *best, "contention comes and goes: ");
 }
 
-PlanChange ReplanPolicy::change(const LinkMonitor& monitor, const Candidate& candidate) const {
+std::optional<PlanChange> ReplanPolicy::plan_anew(const LinkMonitor& monitor, const std::string& reason) {
+  era_->now = {};
+  era_->average = {};
+  era_->worst = {};
+  if (era_->pending) return std::nullopt;
+  const Candidate& now = ask(era_->now, monitor.estimated());
+  if (!now.plan || (now.plan->rounds == era_->plan.rounds && now.plan->shards == era_->plan.shards)) {
+    return std::nullopt;
+  }
+  return change(monitor, now, reason + ": ");
+}
+
+PlanChange ReplanPolicy::change(const LinkMonitor& monitor, const Candidate& candidate,
+                                const std::string& reason) const {
   era_->pending = true;
   const double compute = monitor.compute_seconds();
   PlanChange result{*candidate.plan,
@@ -255,10 +272,9 @@ PlanChange ReplanPolicy::change(const LinkMonitor& monitor, const Candidate& can
     }
   }
   result.explanation =
-      fmt::format("{}{}; new plan ({}) for {} instead of {} per iteration",
-                  &candidate == &era_->now ? "" : "contention comes and goes: ", text_of(result.links, result.network),
-                  rounds_of(result.plan), format_duration(Seconds(result.seconds_after)),
-                  format_duration(Seconds(result.seconds_before)));
+      fmt::format("{}{}; new plan ({}) for {} instead of {} per iteration", reason,
+                  text_of(result.links, result.network), rounds_of(result.plan),
+                  format_duration(Seconds(result.seconds_after)), format_duration(Seconds(result.seconds_before)));
   return result;
 }
 

@@ -67,15 +67,18 @@ class ReplanPolicy {
   // The plan in force from this iteration on, and the network that it was lowered on. The first one, and every change.
   void adopt(std::int64_t iteration, const Plan& plan, const Topology& network);
 
-  // The stages of the plan in force, for LinkMonitor::adopt. REQUIRES: adopt was called.
+  // The plan in force, and its stages for LinkMonitor::adopt. REQUIRES: adopt was called.
+  const Plan& plan() const;
   std::shared_ptr<const StageTable> table() const;
 
   // After each batch. Once it has answered with a change it answers nothing until adopt was called.
   // REQUIRES: adopt was called.
   std::optional<PlanChange> consider(const LinkMonitor& monitor);
 
-  // The plan function answers differently from now on (another limit on S): don't remember what it said.
-  void forget_candidate();
+  // The plan function answers differently from now on (another limit on S): the change to what it says, whatever that
+  // saves; nothing where that is the plan in force, or where a change is still to be adopted. REQUIRES: adopt was
+  // called.
+  std::optional<PlanChange> plan_anew(const LinkMonitor& monitor, const std::string& reason);
 
   // Changes that were adopted; the first plan is none.
   int changes() const { return changes_; }
@@ -93,7 +96,7 @@ class ReplanPolicy {
   bool comes_and_goes(double compute) const;
   std::pair<Topology, Topology> mean_and_worst_network() const;
   const Candidate* best_on_average(double compute);
-  PlanChange change(const LinkMonitor& monitor, const Candidate& candidate) const;
+  PlanChange change(const LinkMonitor& monitor, const Candidate& candidate, const std::string& reason) const;
 
   PlanFunction plan_;
   double bytes_;

@@ -58,10 +58,11 @@ std::vector<Point> points_of(const TrainingRun& run, float IterationSample::*val
   return result;
 }
 
-std::vector<Series> bucket_series(const Comparison& comparison, float IterationSample::*value) {
+std::vector<Series> bucket_series(const Comparison& comparison,
+                                  const std::function<std::vector<Point>(const TrainingRun&)>& points) {
   std::vector<Series> result = series_of(comparison, [&](const TrainingRun& run, Series& series) {
     const std::size_t buckets = std::clamp(run.samples.size() / 4, std::size_t{30}, kMostPoints / 2);
-    series.band = in_buckets(points_of(run, value), buckets);
+    series.band = in_buckets(points(run), buckets);
     for (const Bucket& bucket : series.band) series.points.push_back({bucket.x, bucket.y.median});
   });
   if (result.size() > kMostBands) {
@@ -181,22 +182,43 @@ std::string split_table(const Comparison& comparison) {
          "Predicted: what the plan expects averaging alone to take, without computing.</p>\n";
 }
 
+// All that happens in the network happens to all runs at the same time, not in the same iteration.
+std::vector<Point> pace_of(const TrainingRun& run) {
+  std::vector<Point> points;
+  double seconds = 0;
+  for (const IterationSample& sample : run.samples) {
+    if (!std::isfinite(sample.seconds)) continue;
+    seconds += sample.seconds;
+    points.push_back({seconds, sample.seconds});
+  }
+  return points;
+}
+
+double seconds_until(const TrainingRun& run, std::int64_t iteration) {
+  double seconds = 0;
+  for (const IterationSample& sample : run.samples) {
+    if (sample.iteration <= iteration && std::isfinite(sample.seconds)) seconds += sample.seconds;
+  }
+  return seconds;
+}
+
 std::string pace_chart(const Comparison& comparison) {
   LineChart chart;
   chart.id = "chart-pace";
   chart.title = "Time per iteration over the run";
   chart.description = "The median time of neighbouring iterations, one line for each run.";
-  chart.x_title = "iteration";
+  chart.x_title = "training time";
+  chart.x_unit = Unit::kSeconds;
   chart.y_title = "time per iteration";
   chart.y_unit = Unit::kSeconds;
   chart.y_from_zero = true;
   chart.y_may_be_logarithmic = true;
   chart.legend = legend_of(comparison);
-  chart.series = bucket_series(comparison, &IterationSample::seconds);
+  chart.series = bucket_series(comparison, pace_of);
   for (const RunGroup& group : comparison.groups) {
     for (const TrainingRun* run : group.runs) {
       for (const Replanned& event : run->replanned)
-        chart.marks.push_back({static_cast<double>(event.iteration), "replanned"});
+        chart.marks.push_back({seconds_until(*run, event.iteration), "replanned"});
     }
   }
   const bool has_bands =
@@ -318,7 +340,8 @@ std::string disagreement_section(const Comparison& comparison) {
   std::erase_if(chart.legend, [&](const LegendEntry& entry) {
     return std::find(equal.begin(), equal.end(), entry.name) != equal.end();
   });
-  chart.series = bucket_series(comparison, &IterationSample::relative_disagreement);
+  chart.series = bucket_series(
+      comparison, [](const TrainingRun& run) { return points_of(run, &IterationSample::relative_disagreement); });
   std::erase_if(chart.series, [](const Series& series) {
     return std::all_of(series.points.begin(), series.points.end(), [](const Point& point) { return point.y <= 0; });
   });

@@ -85,6 +85,7 @@ void BaseSynchronizer::timed(Moment moment) {
 
 void BaseSynchronizer::before_forward() {
   metrics_.sync_seconds = 0;
+  iteration_start_ = Clock::now();
   timed([this] { on_before_forward(); });
 }
 
@@ -95,6 +96,7 @@ void BaseSynchronizer::after_backward() {
 void BaseSynchronizer::after_step() {
   timed([this] { on_after_step(); });
   metrics_.bytes_sent = engine_.take_bytes_sent() + std::exchange(bytes_sent_, 0);
+  on_iteration_done(Clock::now() - iteration_start_);
   world_.set_progress(++iteration_);
 }
 
@@ -109,6 +111,12 @@ void BaseSynchronizer::wait() {
 void BaseSynchronizer::record(const char* stage, Clock::time_point start) {
   if (timeline_ == nullptr) return;
   timeline_->record({Span::Kind::kStage, stage, iteration_, start, Clock::now(), -1, world_.everyone(), bytes_sent_});
+}
+
+void BaseSynchronizer::record_change(const std::string& why) {
+  if (timeline_ == nullptr) return;
+  const Clock::time_point now = Clock::now();
+  timeline_->record({Span::Kind::kChange, "new plan: " + why, iteration_, now, now, -1, {}, 0});
 }
 
 double BaseSynchronizer::consolidate() {

@@ -28,6 +28,7 @@ class BaseSynchronizer : public Synchronizer {
   double consolidate() final;
   const SyncMetrics& metrics() const final { return metrics_; }
   const Plan* plan() const override { return nullptr; }
+  std::vector<PlanEvent> take_plan_events() override { return {}; }
   std::int64_t iteration() const final { return iteration_; }
   void resume_at(std::int64_t iteration) final { iteration_ = iteration; }
 
@@ -35,6 +36,8 @@ class BaseSynchronizer : public Synchronizer {
   virtual void on_before_forward() {}
   virtual void on_after_backward() {}
   virtual void on_after_step() {}
+  // The last moment of an iteration that took so long. metrics_ are complete.
+  virtual void on_iteration_done(Seconds /*taken*/) {}
   // Makes all parameters the same; returns this worker's squared distance from where it was.
   virtual double consolidate_parameters();
 
@@ -52,6 +55,7 @@ class BaseSynchronizer : public Synchronizer {
   // For traffic outside of the engine.
   void count_sent(std::int64_t bytes) { bytes_sent_ += bytes; }
   void record(const char* stage, Clock::time_point start);
+  void record_change(const std::string& why);
 
   World& world_;
   Replica replica_;
@@ -73,6 +77,7 @@ class BaseSynchronizer : public Synchronizer {
   Timeline* timeline_;
   std::vector<Chain> everyone_;  // none or one
   std::int64_t iteration_ = 0;
+  Clock::time_point iteration_start_;
   std::int64_t bytes_sent_ = 0;  // in this iteration, outside of the engine
 };
 

@@ -17,7 +17,7 @@ std::vector<Step> steps_of(const std::vector<Stage>& phase, Rank rank, double se
     const auto self = std::find(stage.members.begin(), stage.members.end(), rank);
     if (self == stage.members.end()) continue;
     steps.push_back({stage.kind, stage.members, stage.bounds, static_cast<int>(self - stage.members.begin()), Channel(),
-                     seconds_per_byte});
+                     seconds_per_byte, -1});
   }
   return steps;
 }

@@ -23,6 +23,7 @@ struct Step {
   int index = 0;               // of this worker in `members`
   Channel channel;
   double seconds_per_byte = 0;  // of the vector, that the busiest link needs for this step and those beside it
+  int stage = -1;               // its number in the StageTable of the plan; -1 outside of a plan
 };
 
 // Steps of one phase run side by side; a phase starts when the one before it is done.

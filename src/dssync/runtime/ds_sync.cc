@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,20 +15,21 @@
 
 #include "dssync/base/error.h"
 #include "dssync/planner/cost.h"
+#include "dssync/runtime/adaptation.h"
 #include "dssync/runtime/base_synchronizer.h"
 #include "dssync/runtime/disagreement_meter.h"
-#include "dssync/runtime/schedule_program.h"
+#include "dssync/runtime/plan_program.h"
 
 namespace dssync {
 namespace {
 
-Plan plan_for(const Topology& topology, double bytes, const SyncOptions& options) {
+Plan plan_for(const Topology& topology, double bytes, const SyncOptions& options, double limit) {
   Planner planner(topology, bytes, options.group_limit);
   if (options.published) return planner.published();
-  if (std::optional<Plan> plan = planner.best(options.disagreement)) return *std::move(plan);
+  if (std::optional<Plan> plan = planner.best(limit)) return *std::move(plan);
   throw InputError(
       fmt::format("groups of at most {} cannot keep the disagreement within {}; the smallest they allow is {}",
-                  options.group_limit, options.disagreement, planner.smallest_disagreement()));
+                  options.group_limit, limit, planner.smallest_disagreement()));
 }
 
 // Local SGD is the schedule in which nobody averages but in every period-th round, where all do.
@@ -45,19 +48,14 @@ std::vector<std::string> promises_of(const SyncOptions& options) {
   return {fmt::format("method {}", name_of(options.method)),
           fmt::format("mode {}", options.overlap ? "overlapped" : "in line"),
           fmt::format("optimizer state {}, period {}", static_cast<int>(options.state), options.state_period),
-          fmt::format("warm-up {}", options.warmup_iterations)};
+          fmt::format("warm-up {}", options.warmup_iterations),
+          fmt::format("adaptation {}{}", options.adapt ? "on" : "off", options.steer ? ", steered" : "")};
 }
 
 std::vector<std::string> lines_of(const Plan& plan) {
   std::vector<std::string> lines = {fmt::format("{} shards", plan.shards)};
   for (const Round& round : plan.rounds) lines.push_back(fmt::format("round {}", fmt::join(round.groups, " ")));
   return lines;
-}
-
-const Group& group_of(const Round& round, Rank rank) {
-  return *std::find_if(round.groups.begin(), round.groups.end(), [rank](const Group& group) {
-    return std::find(group.begin(), group.end(), rank) != group.end();
-  });
 }
 
 // Tensors that follow the schedule together: the parameters, or one kind of optimizer state.
@@ -71,22 +69,25 @@ struct Lane {
 class DsSync final : public BaseSynchronizer {
  public:
   DsSync(World& world, const Replica& replica, const Topology& topology, const SyncOptions& options, Timeline* timeline)
-      : BaseSynchronizer(world, replica, topology, timeline, promises_of(options)),
-        options_(options),
-        plan_(decide(options)),
-        program_(plan_.rounds, plan_.shards),
-        meter_(plan_.rounds.size(), steady(), world.size()) {
-    world_.agree("plan", lines_of(plan_));
-    make_chains();
+      : BaseSynchronizer(world, replica, topology, timeline, promises_of(options)), options_(options) {
+    if (options_.steer && !replica_.learning_rate) throw InputError("steer: the replica has no learning_rate");
+    const Plan plan = decide();
+    world_.agree("plan", lines_of(plan));
+    follow(make_plan_program(world_, plan, topology_, model_bytes()));
+    everyone();
+    if (options_.adapt && world_.size() > 1) adaptation_.emplace(world_, topology_, adaptation_options(), program_);
     lanes_.push_back(make_lane(parameters_, 1));
   }
 
-  const Plan* plan() const override { return &plan_; }
+  const Plan* plan() const override { return &program_->plan; }
+
+  std::vector<PlanEvent> take_plan_events() override { return std::exchange(events_, {}); }
 
  protected:
   void on_before_forward() override {
-    if (!options_.overlap) return;
     if (in_flight_) finish();  // a consolidation came in between, and its correction is no longer wanted
+    if (adaptation_) follow_changes();
+    if (!options_.overlap) return;
     adopt_optimizer_state();
     for (Lane& lane : lanes_) start_from_copies(lane);
     in_flight_ = true;
@@ -107,46 +108,50 @@ class DsSync final : public BaseSynchronizer {
     update_metrics(sample);
   }
 
+  void on_iteration_done(Seconds taken) override {
+    IterationRecord record{.iteration = iteration(),
+                           .uses = engine_.take_stage_uses(),
+                           .compute_seconds = taken.count() - metrics_.sync_seconds,
+                           .disagreement = metrics_.disagreement,
+                           .parameter_norm = metrics_.parameter_norm};
+    if (!adaptation_) return;
+    if (replica_.learning_rate) record.learning_rate = replica_.learning_rate();
+    adaptation_->add(std::move(record));
+  }
+
  private:
-  Plan decide(const SyncOptions& options) const {
-    if (options.plan) return *options.plan;
-    if (options.method == Method::kLocalSgd) {
-      return plan_of_local_sgd(world_.everyone(), topology_, model_bytes(), options.period);
+  Plan decide() {
+    if (options_.plan) return *options_.plan;
+    if (options_.method == Method::kLocalSgd) {
+      return plan_of_local_sgd(world_.everyone(), topology_, model_bytes(), options_.period);
     }
-    return plan_for(topology_, model_bytes(), options);
+    const double limit = options_.steer ? Adaptation::first_limit(adaptation_options()) : options_.disagreement;
+    return plan_for(topology_, model_bytes(), options_, limit);
   }
 
-  // Overlapped averages miss the latest step.
-  double steady() const {
+  AdaptationOptions adaptation_options() {
+    return {.bytes = model_bytes(),
+            .disagreement = options_.disagreement,
+            .group_limit = options_.group_limit,
+            .steer = options_.steer,
+            .overlap = options_.overlap,
+            .lasting = channels_of(everyone()),
+            .device = parameters_.empty() ? at::Device(at::kCPU) : parameters_.front().vector.device()};
+  }
+
+  void follow(std::shared_ptr<const PlanProgram> program) {
+    program_ = std::move(program);
+    // Overlapped averages miss the latest step.
     const double missed = options_.overlap ? 1 - 1 / static_cast<double>(world_.size()) : 0;
-    return plan_.mixing.steady_disagreement + missed;
+    meter_.emplace(program_->plan.rounds.size(), program_->plan.mixing.steady_disagreement + missed, world_.size());
   }
 
-  void make_chains() {
-    check_schedule(plan_.rounds, world_.size());
-    const double bytes = model_bytes();
-    ChainBuilder builder(world_, topology_);
-    chains_.resize(plan_.rounds.size());
-    std::vector<std::size_t> numbers;
-    for (std::size_t round = 0; round < plan_.rounds.size(); ++round) {
-      if (program_.canonical(round) != round) continue;
-      const Group& group = group_of(plan_.rounds[round], world_.rank());
-      builder.add(lower(group, topology_, bytes), static_cast<int>(group.size()), static_cast<int>(round),
-                  seconds_of_slowest_group(plan_.rounds[round]));
-      numbers.push_back(round);
-    }
-    std::vector<Chain> built = builder.build();
-    for (std::size_t index = 0; index < built.size(); ++index) chains_[numbers[index]] = std::move(built[index]);
-    everyone();
-  }
-
-  double seconds_of_slowest_group(const Round& round) const {
-    double most = 0;
-    for (const Group& group : round.groups) {
-      const double bytes = model_bytes();
-      most = std::max(most, load_of(lower(group, topology_, bytes), topology_, bytes).duration(topology_).count());
-    }
-    return most;
+  void follow_changes() {
+    std::optional<ProgramChange> change = adaptation_->change_at(iteration());
+    if (!change) return;
+    follow(std::move(change->program));
+    record_change(change->why.explanation);
+    events_.push_back({iteration(), std::move(change->why)});
   }
 
   Lane make_lane(const std::vector<Flat>& live, int period) const {
@@ -178,7 +183,7 @@ class DsSync final : public BaseSynchronizer {
   bool warming_up() const { return iteration() < options_.warmup_iterations; }
 
   std::vector<ScheduledSlice> slices_of(const at::Tensor& vector, int period) const {
-    return program_.slices(vector.numel(), iteration(), period);
+    return program_->schedule.slices(vector.numel(), iteration(), period);
   }
 
   // The slices of one vector that one round averages.
@@ -198,7 +203,7 @@ class DsSync final : public BaseSynchronizer {
     for (const auto& [begin, end, round] : slices_of(vector, period)) {
       Job& job = by_round[round];
       job.slices.push_back(vector.narrow(0, begin, end - begin));
-      job.chain = warming_up() ? &everyone() : &chains_[round];
+      job.chain = warming_up() ? &everyone() : &program_->chains[round];
     }
     std::vector<Job> jobs;
     for (auto& [round, job] : by_round) jobs.push_back(std::move(job));
@@ -221,7 +226,7 @@ class DsSync final : public BaseSynchronizer {
   // What an iteration keeps the network busy.
   Seconds together() {
     return warming_up() ? Seconds(model_bytes() * everyone().seconds_per_byte)
-                        : Seconds(plan_.cost.seconds_per_iteration - plan_.cost.latency_seconds);
+                        : Seconds(program_->plan.cost.seconds_per_iteration - program_->plan.cost.latency_seconds);
   }
 
   // Many small slices travel as one, through a copy; large ones in place.
@@ -273,19 +278,19 @@ class DsSync final : public BaseSynchronizer {
 
   void update_metrics(const MoveSample& sample) {
     const auto [move, norm] = sample.measure(parameters_);
-    metrics_.disagreement = warming_up() ? 0 : meter_.add(move);
+    metrics_.disagreement = warming_up() ? 0 : meter_->add(move);
     metrics_.parameter_norm = std::sqrt(norm);
   }
 
   const SyncOptions options_;
-  const Plan plan_;
-  const ScheduleProgram program_;
-  DisagreementMeter meter_;
-  std::vector<Chain> chains_;  // by canonical round
+  std::shared_ptr<const PlanProgram> program_;  // what it follows now
+  std::optional<DisagreementMeter> meter_;      // of this program
   std::vector<Lane> lanes_;
   std::vector<std::pair<at::Tensor, std::vector<at::Tensor>>> staged_;  // a copy, and the slices it stands for
   int looked_for_state_ = 0;
   bool in_flight_ = false;
+  std::vector<PlanEvent> events_;
+  std::optional<Adaptation> adaptation_;
 };
 
 }  // namespace

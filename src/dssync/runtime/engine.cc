@@ -32,6 +32,7 @@ struct Operation {
   at::Tensor scratch;           // what must live until the work is done
   Work work;
   Clock::time_point start;
+  Clock::time_point end;
 
   at::Tensor range() const { return vector.narrow(0, bounds.front(), bounds.back() - bounds.front()); }
   int64_t mine() const { return bounds[own() + 1] - bounds[own()]; }
@@ -232,6 +233,11 @@ class Engine::Conductor {
     return std::exchange(bytes_sent_, 0);
   }
 
+  std::vector<StageUse> take_stage_uses() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(stage_uses_, {});
+  }
+
  private:
   struct Average {
     at::Tensor vector;
@@ -392,6 +398,7 @@ class Engine::Conductor {
     // The future outlives the conductor's interest in it, but not the conductor: it waits for all that is under way.
     operation.work->getFuture()->addCallback([this, place](auto&) {
       const std::lock_guard lock(mutex_);
+      place.operation->end = Clock::now();
       ended_.push_back(place);
       (owner_waits_ ? owner_ : background_).notify_one();
     });
@@ -415,13 +422,15 @@ class Engine::Conductor {
   void account(const Place& place) {
     const Operation& operation = *place.operation;
     const int64_t bytes = bytes_sent(operation);
+    const int stage = operation.step->stage;
     {
       const std::lock_guard lock(mutex_);
       bytes_sent_ += bytes;
+      if (stage >= 0) stage_uses_.push_back({stage, operation.start, operation.end, bytes});
     }
     if (timeline_ == nullptr) return;
     timeline_->record({Span::Kind::kStage, name_of(operation.step->kind), place.average->iteration, operation.start,
-                       Clock::now(), place.average->chain->round, operation.step->members, bytes});
+                       operation.end, place.average->chain->round, operation.step->members, bytes});
   }
 
   PeerError explained(const Operation& operation, const std::exception& error) {
@@ -464,6 +473,7 @@ class Engine::Conductor {
   std::deque<Place> ended_;
   std::size_t unfinished_ = 0;
   int64_t bytes_sent_ = 0;
+  std::vector<StageUse> stage_uses_;
   std::exception_ptr failure_;
   bool driven_ = false;
   bool owner_waits_ = false;
@@ -498,5 +508,6 @@ void Engine::average(at::TensorList slices, const Chain& chain, int64_t iteratio
 
 void Engine::wait() { conductor_->wait(); }
 int64_t Engine::take_bytes_sent() { return conductor_->take_bytes_sent(); }
+std::vector<StageUse> Engine::take_stage_uses() { return conductor_->take_stage_uses(); }
 
 }  // namespace dssync

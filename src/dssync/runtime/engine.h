@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -15,6 +16,14 @@
 #include "dssync/runtime/timeline.h"
 
 namespace dssync {
+
+// One operation of a plan's stage, as it was at this worker.
+struct StageUse {
+  int stage = 0;  // Step::stage
+  Clock::time_point start{};
+  Clock::time_point end{};
+  std::int64_t bytes = 0;  // that this worker sent
+};
 
 class Engine {
  public:
@@ -38,6 +47,9 @@ class Engine {
 
   // By this worker, in all averages since the last call.
   std::int64_t take_bytes_sent();
+
+  // The operations of numbered stages that were done since the last call.
+  std::vector<StageUse> take_stage_uses();
 
  private:
   class Conductor;

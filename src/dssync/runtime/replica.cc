@@ -84,6 +84,7 @@ Replica replica_of(torch::nn::Module& model, torch::optim::Optimizer& optimizer)
   replica.optimizer_state = [&optimizer, parameters = replica.parameters] {
     return collect_state(optimizer, parameters);
   };
+  replica.learning_rate = [&optimizer] { return optimizer.param_groups().front().options().get_lr(); };
   return replica;
 }
 

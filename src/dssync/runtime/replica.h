@@ -35,6 +35,8 @@ struct Replica {
   // The optimizer's state as it is now; called after its first step. May be empty. Nothing: ask again after the next
   // step, as on all other workers.
   std::function<std::optional<std::vector<OptimizerState>>()> optimizer_state;
+  // Of the step that is being made. May be empty.
+  std::function<double()> learning_rate{};
 };
 
 // The parameters that require gradients (tied ones once), the buffers, and the state of SGD (momentum), Adam and AdamW.

@@ -58,6 +58,9 @@ void check(const SyncOptions& options) {
   require(options.staleness >= 0, fmt::format("staleness: expected at least 0, but found {}", options.staleness));
   require(options.warmup_iterations >= 0,
           fmt::format("warm-up: expected at least 0 iterations, but found {}", options.warmup_iterations));
+  const bool plans = options.method == Method::kDsSync && !options.plan && !options.published;
+  require(!options.adapt || plans, "adapt: only plans that ds-sync makes itself can be replaced by others");
+  require(!options.steer || options.adapt, "steer: expected adapt as well");
   require(options.bucket_bytes >= 1,
           fmt::format("bucket: expected at least 1 byte, but found {}", options.bucket_bytes));
 }

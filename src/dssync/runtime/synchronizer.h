@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "dssync/monitor/policy.h"
 #include "dssync/planner/planner.h"
 #include "dssync/runtime/replica.h"
 #include "dssync/runtime/timeline.h"
@@ -54,6 +55,8 @@ struct SyncOptions {
   double disagreement = 0.5;
   int group_limit = 0;
   bool published = false;  // the paper's schedule instead of the fastest one
+  bool adapt = false;      // watch the links while training, and plan again where that pays (docs/adaptation.md)
+  bool steer = false;      // with adapt: `disagreement` is the most, less is allowed while steps are large
   bool overlap = false;    // average while the next gradient is computed (adapt-while-combine)
   StateTreatment state = StateTreatment::kRotating;
   int state_period = 4;       // of kRotating: parts
@@ -76,6 +79,12 @@ struct SyncMetrics {
   double parameter_norm = 0;  // |x_i|, of the same elements
 };
 
+// A plan that took another's place.
+struct PlanEvent {
+  std::int64_t iteration = 0;  // the first that follows it, counted from 0
+  PlanChange change;
+};
+
 class Synchronizer {
  public:
   virtual ~Synchronizer() = default;
@@ -90,8 +99,11 @@ class Synchronizer {
 
   virtual const SyncMetrics& metrics() const = 0;
 
-  // ds-sync: what it follows. Others: nothing.
+  // ds-sync: what it follows; where it adapts, until the next iteration. Others: nothing.
   virtual const Plan* plan() const = 0;
+
+  // Changes of the plan since the last call; the same on all workers.
+  virtual std::vector<PlanEvent> take_plan_events() = 0;
 
   // How many iterations were done. A resumed run sets where it goes on, before its first iteration.
   virtual std::int64_t iteration() const = 0;

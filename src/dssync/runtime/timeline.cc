@@ -22,8 +22,21 @@ const char* category(Span::Kind kind) {
       return "stage";
     case Span::Kind::kWait:
       return "wait";
+    case Span::Kind::kChange:
+      return "plan";
   }
   return "";
+}
+
+// As the inside of a JSON string.
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (const char letter : text) {
+    const auto code = static_cast<unsigned char>(letter);
+    if (letter == '"' || letter == '\\') result += '\\';
+    result += code < 0x20 ? fmt::format("\\u{:04x}", code) : std::string(1, letter);
+  }
+  return result;
 }
 
 std::string arguments(const Span& span) {
@@ -37,7 +50,7 @@ std::string arguments(const Span& span) {
 
 std::string event(const Span& span, Rank rank, int track, Clock::time_point origin) {
   return fmt::format(R"({{"name":"{}","cat":"{}","ph":"X","pid":{},"tid":{},"ts":{:.1f},"dur":{:.1f},"args":{{{}}}}})",
-                     span.name, category(span.kind), rank, track, microseconds(span.start - origin),
+                     escaped(span.name), category(span.kind), rank, track, microseconds(span.start - origin),
                      microseconds(span.end - span.start), arguments(span));
 }
 

@@ -14,9 +14,9 @@ namespace dssync {
 using Clock = std::chrono::steady_clock;
 
 struct Span {
-  enum class Kind { kCompute, kStage, kWait };
+  enum class Kind { kCompute, kStage, kWait, kChange };
   Kind kind = Kind::kCompute;
-  std::string name;  // "forward and backward", "reduce-scatter", "waiting for averages"
+  std::string name;  // "forward and backward", "reduce-scatter", "waiting for averages", why the plan changed
   std::int64_t iteration = 0;
   Clock::time_point start{};
   Clock::time_point end{};

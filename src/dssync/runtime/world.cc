@@ -267,21 +267,34 @@ void World::barrier(const std::string& name) {
 }
 
 Channel World::channel(const std::vector<Rank>& members, const std::string& use) {
-  const std::string name = fmt::format("dssync/channel/{}/{}/{}", generation_, use, fmt::join(members, ","));
+  std::string name;
+  std::string incarnation;
   {
     const std::lock_guard lock(channels_mutex_);
+    name = fmt::format("dssync/channel/{}/{}/{}", generation_, use, fmt::join(members, ","));
+    const auto released = released_.find(name);
+    if (released != released_.end()) incarnation = fmt::format("/{}", released->second);
     const auto known = channels_.find(name);
     if (known != channels_.end()) return known->second;
   }
   const auto self = std::find(members.begin(), members.end(), rank());
   if (self == members.end()) throw Error(fmt::format("rank {} is no member of {}", rank(), ranks_text(members)));
   try {
-    Channel made = options_.make_channel(members, static_cast<int>(self - members.begin()), name);
+    Channel made = options_.make_channel(members, static_cast<int>(self - members.begin()), name + incarnation);
     const std::lock_guard lock(channels_mutex_);
     return channels_.emplace(name, std::move(made)).first->second;
   } catch (const std::exception& error) {
     throw explain("connecting with " + ranks_text(members), members, error.what());
   }
+}
+
+void World::release(const Channel& channel) {
+  const std::lock_guard lock(channels_mutex_);
+  const auto found = std::find_if(channels_.begin(), channels_.end(),
+                                  [&channel](const auto& known) { return known.second == channel; });
+  if (found == channels_.end()) return;  // given up
+  ++released_[found->first];
+  channels_.erase(found);
 }
 
 std::string World::unique(const std::string& use) { return fmt::format("{} {}", use, uses_++); }

@@ -77,8 +77,12 @@ class World {
 
   // The process group of these members (this worker is one of them) for this use: made when first asked for, by its
   // members alone, connected when this returns. Numbers in the group follow the order of `members`. Workers that share
-  // several groups must ask for them in the same order.
+  // several groups must ask for them in the same order. Thread-safe.
   Channel channel(const std::vector<Rank>& members, const std::string& use);
+
+  // Forgets a process group, and closes it once nobody holds it. All its members must have ended their last operation
+  // in it, and release it before one of them asks for its members and use again. Thread-safe.
+  void release(const Channel& channel);
 
   // A use that nobody else has, for messages that must not be taken for another object's. Collective.
   std::string unique(const std::string& use);
@@ -108,9 +112,10 @@ class World {
   Store news_;  // for explaining and reporting, also while another thread waits for store_
   std::mutex channels_mutex_;
   std::map<std::string, Channel> channels_;
-  int agreements_ = 0;  // made so far: names the next one
-  int uses_ = 0;        // made unique so far
-  int generation_ = 0;  // of the channels
+  std::map<std::string, int> released_;  // how often, by name: names in the store are used once
+  int agreements_ = 0;                   // made so far: names the next one
+  int uses_ = 0;                         // made unique so far
+  int generation_ = 0;                   // of the channels
   std::atomic<std::int64_t> progress_{0};
   std::unique_ptr<Pulse> pulse_;
 };

@@ -30,9 +30,9 @@ std::int64_t halved(std::int64_t size) { return (size + 1) / 2; }
 
 class Mlp final : public Model {
  public:
-  Mlp(const ImageShape& shape, int classes)
-      : hidden_(register_module("hidden", nn::Linear(shape.channels * shape.height * shape.width, 128))),
-        narrow_(register_module("narrow", nn::Linear(128, 64))),
+  Mlp(const ImageShape& shape, int classes, std::int64_t hidden)
+      : hidden_(register_module("hidden", nn::Linear(shape.channels * shape.height * shape.width, hidden))),
+        narrow_(register_module("narrow", nn::Linear(hidden, 64))),
         scores_(register_module("scores", nn::Linear(64, classes))) {}
 
   at::Tensor forward(const at::Tensor& images) override {
@@ -129,8 +129,8 @@ void initialize(nn::Module& model, std::uint64_t seed) {
   }
 }
 
-std::shared_ptr<Model> build(const std::string& name, const ImageShape& shape, int classes) {
-  if (name == "mlp") return std::make_shared<Mlp>(shape, classes);
+std::shared_ptr<Model> build(const std::string& name, const ImageShape& shape, int classes, std::int64_t hidden) {
+  if (name == "mlp") return std::make_shared<Mlp>(shape, classes, hidden);
   if (name == "cnn") return std::make_shared<Cnn>(shape, classes);
   if (name == "resnet") return std::make_shared<ResNet>(shape, classes);
   throw InputError(fmt::format("model {}: expected one of {}", quote(name), fmt::join(model_names(), ", ")));
@@ -143,12 +143,13 @@ const std::vector<std::string>& model_names() {
   return names;
 }
 
-std::shared_ptr<Model> make_model(const std::string& name, std::uint64_t seed, const ImageShape& shape, int classes) {
+std::shared_ptr<Model> make_model(const std::string& name, std::uint64_t seed, const ImageShape& shape, int classes,
+                                  std::int64_t hidden) {
   if (shape.height < kLeastSide || shape.width < kLeastSide) {
     throw InputError(
         fmt::format("images of {} x {}: expected at least {} x {}", shape.height, shape.width, kLeastSide, kLeastSide));
   }
-  auto model = build(name, shape, classes);
+  auto model = build(name, shape, classes, hidden);
   initialize(*model, seed);
   return model;
 }

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "dssync/monitor/policy.h"
 #include "dssync/planner/planner.h"
 #include "dssync/topology/topology.h"
 
@@ -82,6 +83,13 @@ struct EvaluationReport {
   double consolidated_disagreement = 0;  // (1/N) sum |x_i - mean|^2, as consolidating found it
 };
 
+// A new plan took the place of the one before.
+struct ReplanReport {
+  std::int64_t iteration = 0;  // that were done when it did
+  double seconds = 0;
+  PlanChange change;
+};
+
 struct CheckpointReport {
   std::int64_t epoch = 0;
   std::int64_t iteration = 0;
@@ -100,6 +108,7 @@ struct TrainResult {
   double training_seconds = 0;
   double test_accuracy = 0;
   double test_loss = 0;
+  std::int64_t plan_changes = 0;  // in this process
 };
 
 }  // namespace dssync

@@ -26,6 +26,10 @@ Json json_of(const Fields& fields) {
   return object;
 }
 
+Json json_of_plan(const Plan& plan) {
+  return {{"shards", plan.shards}, {"rounds", json_of(plan.rounds)}, {"mixing", json_of(plan.mixing)}};
+}
+
 bool is_regular(int handle) {
   struct stat status {};
   return fstat(handle, &status) == 0 && S_ISREG(status.st_mode);
@@ -138,9 +142,7 @@ void RunLog::network(const NetworkReport& report) {
   Line line("network");
   line.with("source", report.source).with("emulated", report.emulated).with("nodes", json_of(*report.topology));
   if (report.plan != nullptr) {
-    line.with("plan", Json{{"shards", report.plan->shards},
-                           {"rounds", json_of(report.plan->rounds)},
-                           {"mixing", json_of(report.plan->mixing)}});
+    line.with("plan", json_of_plan(*report.plan));
   }
   line.with("cost", json_of(report.cost, *report.topology));
   append(line, false);
@@ -173,6 +175,25 @@ void RunLog::evaluated(const EvaluationReport& report) {
       .with("test_accuracy", report.test_accuracy)
       .with("test_loss", report.test_loss)
       .with("consolidated_disagreement", report.consolidated_disagreement);
+  append(line, false);
+}
+
+void RunLog::replanned(const ReplanReport& report) {
+  const PlanChange& change = report.change;
+  Json links = Json::array();
+  for (const PlanChange::LinkChange& link : change.links) {
+    links.push_back({{"name", change.network.link(link.link).name},
+                     {"from_bytes_per_second", link.from.bytes_per_second},
+                     {"to_bytes_per_second", link.to.bytes_per_second}});
+  }
+  Line line("replanned");
+  line.with("iteration", report.iteration)
+      .with("seconds", report.seconds)
+      .with("reason", change.explanation)
+      .with("links", links)
+      .with("seconds_per_iteration_before", change.seconds_before)
+      .with("seconds_per_iteration_after", change.seconds_after)
+      .with("plan", json_of_plan(change.plan));
   append(line, false);
 }
 
@@ -209,7 +230,8 @@ void RunLog::finished(const TrainResult& result) {
       .with("seconds", result.seconds)
       .with("training_seconds", result.training_seconds)
       .with("test_accuracy", result.test_accuracy)
-      .with("test_loss", result.test_loss);
+      .with("test_loss", result.test_loss)
+      .with("plan_changes", result.plan_changes);
   append(line, true);
 }
 

@@ -35,6 +35,7 @@ class RunLog {
   void network(const NetworkReport& report);
   void iteration(const IterationReport& report);
   void evaluated(const EvaluationReport& report);
+  void replanned(const ReplanReport& report);
   void checkpoint(const CheckpointReport& report);
   void traffic(const TrafficReport& report);
 

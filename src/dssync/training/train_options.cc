@@ -32,6 +32,7 @@ Fields core_fields(const TrainOptions& options) {
           {"train_examples", options.train_examples},
           {"test_examples", options.test_examples},
           {"model", options.model},
+          {"hidden", options.hidden},
           {"seed", static_cast<std::int64_t>(options.seed)},
           {"epochs", std::int64_t{options.epochs}},
           {"batch_size", std::int64_t{options.batch_size}},
@@ -49,7 +50,9 @@ Fields ds_sync_fields(const SyncOptions& sync) {
   if (!sync.plan) {
     fields = {{"disagreement_limit", sync.disagreement},
               {"group_limit", std::int64_t{sync.group_limit}},
-              {"published", sync.published}};
+              {"published", sync.published},
+              {"adapt", sync.adapt},
+              {"steer", sync.steer}};
   }
   fields.insert(fields.end(), {{"overlap", sync.overlap},
                                {"state", dssync::name_of(sync.state)},
@@ -99,6 +102,7 @@ void append(Fields& fields, const Fields& more) { fields.insert(fields.end(), mo
 void check(const TrainOptions& options) {
   expect_one_of("data", options.data, {"fashion-mnist", "synthetic"});
   expect_one_of("model", options.model, model_names());
+  expect(options.hidden >= 1, "hidden units", options.hidden, "at least 1");
   expect_one_of("optimizer", options.optimizer, optimizer_names());
   expect(options.train_examples >= 0, "training examples", options.train_examples, "at least 1, or 0 for all");
   expect(options.test_examples >= 0, "test examples", options.test_examples, "at least 1, or 0 for all");

@@ -130,7 +130,7 @@ class Training {
   void make_parts() {
     const auto& images = data_.train.images;
     model_ = make_model(options_.model, options_.seed, {images.size(1), images.size(2), images.size(3)},
-                        data_.train.classes);
+                        data_.train.classes, options_.hidden);
     model_->train();
     optimizer_ = make_optimizer({options_.optimizer, rate_.peak, options_.momentum, options_.weight_decay}, *model_);
     pace_.emplace(*model_, options_.compute);
@@ -212,6 +212,7 @@ class Training {
     set_learning_rate(*optimizer_, rate);
     const Clock::time_point start = Clock::now();
     sync_->before_forward();
+    report_plan_changes();
     const Clock::time_point computing = Clock::now();
     const double loss = compute_gradient();
     const Clock::time_point computed = Clock::now();
@@ -269,6 +270,15 @@ class Training {
                                  .relative_disagreement = norm > 0 ? std::sqrt(metrics.disagreement) / norm : 0};
     if (log_) log_->iteration(report);
     progress_.iteration(report);
+  }
+
+  void report_plan_changes() {
+    for (PlanEvent& event : sync_->take_plan_events()) {
+      ++plan_changes_;
+      const ReplanReport report{event.iteration, seconds_now(), std::move(event.change)};
+      if (log_) log_->replanned(report);
+      progress_.replanned(report);
+    }
   }
 
   bool evaluation_due() const {
@@ -359,7 +369,8 @@ class Training {
                              .seconds = seconds,
                              .training_seconds = training_seconds_,
                              .test_accuracy = last_evaluation_.test_accuracy,
-                             .test_loss = last_evaluation_.test_loss};
+                             .test_loss = last_evaluation_.test_loss,
+                             .plan_changes = plan_changes_};
     if (log_) log_->finished(result);
     return result;
   }
@@ -413,6 +424,7 @@ class Training {
   double earlier_seconds_ = 0;  // before the run was resumed
   double training_seconds_ = 0;
   double earlier_training_seconds_ = 0;
+  std::int64_t plan_changes_ = 0;
 };
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "dssync/runtime/world.h"
 #include "dssync/topology/topology.h"
 #include "dssync/training/dataset.h"
+#include "dssync/training/models.h"
 #include "dssync/training/reports.h"
 #include "dssync/training/run_log.h"
 
@@ -32,8 +33,9 @@ struct TrainOptions {
   std::filesystem::path data_folder = kFashionMnistFolder;
   std::int64_t train_examples = 0;  // the first so many; 0: all
   std::int64_t test_examples = 0;
-  std::string model = "cnn";  // one of model_names()
-  std::uint64_t seed = 1;     // of the model's first values and of the order of the examples
+  std::string model = "cnn";           // one of model_names()
+  std::int64_t hidden = kHiddenUnits;  // units of mlp's first layer
+  std::uint64_t seed = 1;              // of the model's first values and of the order of the examples
 
   int epochs = 4;
   std::int64_t max_iterations = 0;      // stop when so many were done, as if interrupted: the learning rate follows the
@@ -72,6 +74,7 @@ class ProgressSink {
   virtual void started(const StartReport& /*report*/) {}
   virtual void iteration(const IterationReport& /*report*/) {}
   virtual void evaluated(const EvaluationReport& /*report*/) {}
+  virtual void replanned(const ReplanReport& /*report*/) {}
   virtual void checkpoint(const CheckpointReport& /*report*/) {}
 };
 
@@ -81,8 +84,8 @@ void check(const TrainOptions& options);
 // Collective. Returns the same accuracy on all workers. `progress` may be null.
 //
 // A run that goes on from a checkpoint ends with the same bits as one that was never interrupted (but for asp and ssp,
-// which are never the same twice): checkpoints don't change what is trained, and evaluations come at the same
-// iterations.
+// which are never the same twice, and for runs whose plan has changed): checkpoints don't change what is trained, and
+// evaluations come at the same iterations.
 //
 // Throws InputError for what cannot be right (options, files, a checkpoint of another run), AgreementError where the
 // workers' options differ, PeerError where another worker is lost, and Error, for example where the loss is no number

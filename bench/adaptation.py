@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""What ds-sync makes of a network that changes while it trains: the figures of docs/adaptation.md.
+
+    bench/adaptation.py build/release/cli/dssync cut|nic|slow-worker|wave|all [--report FILE]
+
+Two racks of four workers on an emulated network, NICs of 200 Mbit/s, a model of 8 MB (mlp), each worker with one thread.
+
+cut          the core falls from 200 to 25 Mbit/s and comes back, with the adapting plan, the same plan without adapting, bsp-ring,
+             and fresh runs that are planned for what the network has become; --report writes their logs as one page
+nic          a real flow contends for one NIC
+slow-worker  one worker computes twice as long
+wave         the core has 25 Mbit/s for 5 s, 200 for 5 s, and so on for two minutes; beside both static plans
+
+Needs root or user namespaces.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from testbed_links import network
+
+FLAGS = ["--data", "synthetic", "--train-examples", 100_000, "--test-examples", 64, "--model", "mlp", "--hidden", 2350, "--batch", 4,
+         "--epochs", 1000, "--evaluate-every", 0, "--learning-rate", 0.001]
+CORE = ["rack-a", "rack-b"]
+FULL, CUT = 200, 25
+
+
+def racks(core):
+    """Two racks of four behind uplinks of so many Mbit/s."""
+    return ("defaults: {nic: 200Mbps}\nswitches:\n  - {name: core}\n"
+            f"  - {{name: rack-a, parent: core, uplink: {core}Mbps}}\n  - {{name: rack-b, parent: core, uplink: {core}Mbps}}\n"
+            'hosts:\n  - {name: "a[0-3]", switch: rack-a}\n  - {name: "b[0-3]", switch: rack-b}\n')
+
+
+class Run:
+    """Eight workers that train on an emulated network, planned for one that may be another."""
+
+    def __init__(self, options, name, flags, emulated=FULL, planned=None, compute=("50ms",) * 8):
+        self.name = name
+        self.options = options
+        self.log = options.folder / f"{name}.jsonl"
+        self.flags = flags
+        self.emulated = emulated
+        self.planned = planned or emulated
+        self.compute = compute
+
+    def __enter__(self):
+        print(f"running: {self.name}", file=sys.stderr, flush=True)
+        self.stack = contextlib.ExitStack()
+        self.net = self.stack.enter_context(network(self.options.tool, racks(self.emulated)))
+        plan = self.options.folder / f"core-{self.planned}.yaml"
+        plan.write_text(racks(self.planned))
+        hosts = self.net.status()["hosts"]
+        self.workers = []
+        for rank, host in enumerate(hosts):
+            variables = {"RANK": rank, "WORLD_SIZE": len(hosts), "MASTER_ADDR": hosts[0]["address"], "MASTER_PORT": 29500}
+            command = ["env", *(f"{key}={value}" for key, value in variables.items()), self.options.tool, "train",
+                       "--topology", plan, "--compute", self.compute[rank], *FLAGS, *self.flags]
+            if rank == 0:
+                command += ["--log", self.log]
+            self.workers.append(self.net.start(host["name"], *command))
+        while not self.iterations():
+            if self.workers[0].poll() is not None:
+                sys.exit(f"{self.name}: {self.workers[0].stderr.read()}")
+            time.sleep(0.1)
+        return self
+
+    def __exit__(self, *failure):
+        for worker in self.workers:
+            worker.terminate()
+        for worker in self.workers:
+            worker.communicate()
+        self.stack.close()
+
+    def contend(self, links, megabits):
+        for link in links:
+            subprocess.run([self.options.tool, "testbed", "contend", link, f"{megabits}Mbps"], check=True, capture_output=True)
+        return self.done()
+
+    def events(self, kind):
+        text = self.log.read_text() if self.log.exists() else ""
+        events = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+        return [event for event in events if event["event"] == kind]
+
+    def iterations(self):
+        return self.events("iteration")
+
+    def done(self):
+        found = self.iterations()
+        return found[-1]["iteration"] if found else 0
+
+    def wait_for(self, iterations=0, seconds=0):
+        """Until so many more were done, and so many seconds have gone by."""
+        target, start = self.done() + iterations, time.monotonic()
+        while self.done() < target or time.monotonic() < start + seconds:
+            if self.workers[0].poll() is not None:
+                sys.exit(f"{self.name}: {self.workers[0].stderr.read()}")
+            time.sleep(0.1)
+
+    def seconds(self, first, last):
+        """Median time of the iterations from one to another, without the first of them."""
+        return statistics.median(event["iteration_seconds"] for event in self.iterations() if first < event["iteration"] <= last)
+
+    def mean(self, first, last):
+        return statistics.mean(event["iteration_seconds"] for event in self.iterations() if first < event["iteration"] <= last)
+
+
+def shown(seconds):
+    return f"{1000 * seconds:.0f} ms"
+
+
+def row(*cells):
+    print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+
+
+def fresh(options, core):
+    """The time of an iteration where the plan knows the network."""
+    with Run(options, f"fresh-{core}", ["--no-adapt"], emulated=core) as run:
+        run.wait_for(iterations=30)
+        return run.seconds(10, run.done())
+
+
+def cut(options):
+    """The core falls to an eighth, and comes back."""
+    expected = {core: fresh(options, core) for core in (FULL, CUT)}
+    print(f"\nfresh runs: {shown(expected[FULL])} per iteration with a core of {FULL} Mbit/s, {shown(expected[CUT])} with {CUT}\n")
+    row("", "before", f"core {CUT} Mbit/s", "after", "in force after", "and back after")
+    row(*["---"] * 6)
+    logs = []
+    for name, flags in {"adapting": [], "keeping its plan": ["--no-adapt"], "bsp-ring": ["--method", "bsp-ring"]}.items():
+        with Run(options, name.replace(" ", "-"), flags) as run:
+            run.wait_for(iterations=30)
+            down = run.contend(CORE, CUT)
+            run.wait_for(iterations=35)
+            up = run.contend(CORE, FULL)
+            run.wait_for(iterations=70)
+            end = run.done()
+            changes = [event["iteration"] for event in run.events("replanned")]
+            after_down = [change - down for change in changes if down < change <= up]
+            after_up = [change - up for change in changes if up < change]
+            row(name, shown(run.seconds(10, down)), shown(run.seconds(down + 15, up)),
+                shown(run.seconds(min(up + 40, end - 5), end)), ", ".join(map(str, after_down)), ", ".join(map(str, after_up)))
+            for event in run.events("replanned"):
+                print(f"  after iteration {event['iteration']}: {event['reason']}", file=sys.stderr)
+            logs.append(run.log)
+    if options.report:
+        subprocess.run([options.tool, "report", *logs, "--output", options.report], check=True)
+
+
+def nic(options):
+    """A real flow takes most of one NIC."""
+    with Run(options, "nic", []) as run:
+        run.wait_for(iterations=30)
+        start = run.done()
+        flow = subprocess.Popen([options.tool, "testbed", "contend", "a1 out", "40Mbps", "--traffic", "--for", "25s"],
+                                stderr=subprocess.DEVNULL)
+        run.wait_for(seconds=25)
+        flow.wait()
+        end = run.done()
+        found = {link["name"] for event in run.events("replanned") if start < event["iteration"] <= end for link in event["links"]}
+        print(f"\nlinks of new plans while a flow leaves 40 Mbit/s of `a1 out`: {', '.join(sorted(found)) or 'none'}")
+        for event in run.events("replanned"):
+            print(f"  after iteration {event['iteration']} (flow from {start} to {end}): {event['reason']}")
+
+
+def slow_worker(options):
+    with Run(options, "slow-worker", [], compute=["100ms"] * 3 + ["200ms"] + ["100ms"] * 4) as run:
+        run.wait_for(iterations=100)
+        print(f"\na worker that computes for 200 instead of 100 ms: {len(run.events('replanned'))} new plans in {run.done()} iterations")
+
+
+def wave(options, period=5, length=120):
+    """Mean iteration while the core comes and goes, with the adapting plan and with either static one."""
+    print()
+    row(f"core {CUT} / {FULL} Mbit/s, {period} s each, for {length} s", "mean iteration", "iterations", "new plans")
+    row(*["---"] * 4)
+    for name, flags, planned in (("adapting", [], FULL), (f"planned for {FULL}", ["--no-adapt"], FULL),
+                                 (f"planned for {CUT}", ["--no-adapt"], CUT)):
+        with Run(options, f"wave-{name.replace(' ', '-')}", flags, planned=planned) as run:
+            run.wait_for(iterations=10)
+            first = run.done()
+            start = time.monotonic()
+            for turn in range(length // period):
+                run.contend(CORE, (CUT, FULL)[turn % 2])
+                time.sleep(max(0, start + (turn + 1) * period - time.monotonic()))
+            last = run.done()
+            row(name, shown(run.mean(first, last)), last - first, len(run.events("replanned")))
+
+
+def main():
+    experiments = {"cut": cut, "nic": nic, "slow-worker": slow_worker, "wave": wave}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tool", type=pathlib.Path)
+    parser.add_argument("experiment", choices=[*experiments, "all"])
+    parser.add_argument("--report", type=pathlib.Path, help="where cut writes its page")
+    parser.add_argument("--keep", type=pathlib.Path, help="folder for the logs (default: they are removed)")
+    options = parser.parse_args()
+    options.tool = options.tool.resolve()
+    with tempfile.TemporaryDirectory() as state, tempfile.TemporaryDirectory() as folder:
+        os.environ["DSSYNC_STATE"] = state  # away from the testbeds of others
+        options.folder = options.keep.resolve() if options.keep else pathlib.Path(folder)
+        options.folder.mkdir(exist_ok=True)
+        for name, experiment in experiments.items():
+            if options.experiment in (name, "all"):
+                experiment(options)
+
+
+if __name__ == "__main__":
+    main()

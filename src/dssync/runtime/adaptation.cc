@@ -1,0 +1,348 @@
+#include "dssync/runtime/adaptation.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "dssync/planner/planner.h"
+
+namespace dssync {
+namespace {
+
+constexpr std::size_t kLeastBatch = 3;
+constexpr std::size_t kMostBatch = 64;
+constexpr double kBatchSeconds = 0.3;  // more often it makes no difference to training, and costs CPU time
+
+double seconds_between(Clock::time_point start, Clock::time_point end) {
+  return std::chrono::duration<double>(end - start).count();
+}
+
+// In which at least one of them was under way.
+double union_of(std::vector<std::pair<Clock::time_point, Clock::time_point>> spans) {
+  std::sort(spans.begin(), spans.end());
+  double seconds = 0;
+  Clock::time_point covered{};
+  for (const auto& [start, end] : spans) {
+    if (end <= covered) continue;
+    seconds += seconds_between(std::max(start, covered), end);
+    covered = end;
+  }
+  return seconds;
+}
+
+void add_samples(const IterationRecord& record, Rank rank, SampleBatch& batch) {
+  std::map<int, std::vector<std::pair<Clock::time_point, Clock::time_point>>> spans;
+  std::vector<std::pair<Clock::time_point, Clock::time_point>> all;
+  std::map<int, double> bytes;
+  for (const StageUse& use : record.uses) {
+    spans[use.stage].emplace_back(use.start, use.end);
+    all.emplace_back(use.start, use.end);
+    bytes[use.stage] += static_cast<double>(use.bytes);
+  }
+  for (const auto& [stage, uses] : spans) {
+    batch.stages.push_back({record.iteration, stage, rank, bytes[stage], union_of(uses)});
+  }
+  batch.workers.push_back({record.iteration, rank, record.compute_seconds, union_of(all)});
+}
+
+// What a worker tells the others: numbers in a row, each list after its length.
+std::vector<double> encoded(const SampleBatch& batch) {
+  std::vector<double> row;
+  const auto list = [&row](const auto& samples, auto fields) {
+    row.push_back(static_cast<double>(samples.size()));
+    for (const auto& sample : samples) {
+      for (const double field : fields(sample)) row.push_back(field);
+    }
+  };
+  list(batch.stages, [](const StageSample& sample) {
+    return std::array{static_cast<double>(sample.iteration), static_cast<double>(sample.stage), sample.bytes,
+                      sample.seconds};
+  });
+  list(batch.workers, [](const WorkerSample& sample) {
+    return std::array{static_cast<double>(sample.iteration), sample.compute_seconds, sample.sync_seconds};
+  });
+  list(batch.probes, [](const ProbeSample& sample) {
+    return std::array{static_cast<double>(sample.iteration), static_cast<double>(sample.to), sample.bytes,
+                      sample.seconds};
+  });
+  return row;
+}
+
+class Reader {
+ public:
+  explicit Reader(const std::vector<double>& row) : row_(row) {}
+  double next() { return row_.at(place_++); }
+  std::int64_t whole() { return static_cast<std::int64_t>(next()); }
+
+ private:
+  const std::vector<double>& row_;
+  std::size_t place_ = 0;
+};
+
+void decode(Reader& row, Rank rank, SampleBatch& batch) {
+  for (std::int64_t count = row.whole(); count > 0; --count) {
+    const std::int64_t iteration = row.whole();
+    const int stage = static_cast<int>(row.whole());
+    const double bytes = row.next();
+    batch.stages.push_back({iteration, stage, rank, bytes, row.next()});
+  }
+  for (std::int64_t count = row.whole(); count > 0; --count) {
+    const std::int64_t iteration = row.whole();
+    const double compute = row.next();
+    batch.workers.push_back({iteration, rank, compute, row.next()});
+  }
+  for (std::int64_t count = row.whole(); count > 0; --count) {
+    const std::int64_t iteration = row.whole();
+    const Rank to = static_cast<Rank>(row.whole());
+    const double bytes = row.next();
+    batch.probes.push_back({iteration, rank, to, bytes, row.next()});
+  }
+}
+
+// A number by which workers notice that they have different plans.
+double fingerprint(const Plan& plan) {
+  std::string text = std::to_string(plan.shards);
+  for (const Round& round : plan.rounds) text += fmt::format(" {}", round.groups);
+  constexpr std::size_t kExact = std::size_t{1} << 52;  // numbers below are doubles without rounding
+  return static_cast<double>(std::hash<std::string>()(text) % kExact);
+}
+
+DisagreementOptions steering(const AdaptationOptions& options) {
+  DisagreementOptions result;
+  result.permitted = options.disagreement;
+  return result;
+}
+
+PolicyOptions policy_options(const AdaptationOptions& options) {
+  PolicyOptions result;
+  result.overlap = options.overlap;
+  return result;
+}
+
+}  // namespace
+
+double Adaptation::first_limit(const AdaptationOptions& options) {
+  return options.steer ? DisagreementControl(steering(options)).limit() : options.disagreement;
+}
+
+Adaptation::Adaptation(World& world, const Topology& nominal, const AdaptationOptions& options,
+                       std::shared_ptr<const PlanProgram> first)
+    : world_(world),
+      options_(options),
+      side_(world, options.device),
+      monitor_(nominal),
+      policy_([this](const Topology& network) { return plan_for(network); }, options.bytes, policy_options(options)),
+      planned_limit_(first_limit(options)),
+      program_(std::move(first)),
+      batch_size_(kLeastBatch) {
+  if (options_.steer) control_.emplace(steering(options_));
+  policy_.adopt(0, program_->plan, nominal);
+  monitor_.adopt(0, policy_.table());
+  thread_ = std::thread([this] { run(); });
+}
+
+Adaptation::~Adaptation() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  // Where an exception ends the training, the others wait for iterations that will never come.
+  if (std::uncaught_exceptions() > exceptions_) side_.give_up();
+  thread_.join();
+}
+
+void Adaptation::add(IterationRecord record) {
+  {
+    const std::lock_guard lock(mutex_);
+    records_.push_back(std::move(record));
+  }
+  changed_.notify_all();
+}
+
+std::optional<ProgramChange> Adaptation::change_at(std::int64_t iteration) {
+  std::unique_lock lock(mutex_);
+  begun_ = iteration;
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return failure_ || iteration < hold_at_; });
+  if (failure_) {
+    const std::exception_ptr failure = failure_;
+    lock.unlock();
+    try {
+      std::rethrow_exception(failure);
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw world_.explain("sharing figures about the network", world_.everyone(), error.what());
+    }
+  }
+  if (!next_ || iteration < next_->iteration) return std::nullopt;
+  return std::exchange(next_, std::nullopt);
+}
+
+void Adaptation::run() {
+  try {
+    for (auto batch = await_batch(); !batch.empty(); batch = await_batch()) work_off(batch);
+  } catch (...) {
+    side_.give_up();  // or others would wait for this worker
+    const std::lock_guard lock(mutex_);
+    failure_ = std::current_exception();
+  }
+  changed_.notify_all();
+}
+
+// The next iterations; none at the end.
+std::vector<IterationRecord> Adaptation::await_batch() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return records_.size() >= batch_size_ || stopping_; });
+  if (records_.size() < batch_size_) return {};
+  const auto end = records_.begin() + static_cast<std::ptrdiff_t>(batch_size_);
+  std::vector<IterationRecord> batch(std::make_move_iterator(records_.begin()), std::make_move_iterator(end));
+  records_.erase(records_.begin(), end);
+  return batch;
+}
+
+void Adaptation::work_off(const std::vector<IterationRecord>& batch) {
+  SampleBatch own;
+  for (const IterationRecord& record : batch) add_samples(record, world_.rank(), own);
+  own.probes = std::exchange(probed_, {});
+  std::vector<double> row = {batch.back().disagreement, batch.back().parameter_norm, batch.back().learning_rate};
+  for (const double number : encoded(own)) row.push_back(number);
+
+  SampleBatch all;
+  double disagreement = 0;
+  double norm = 0;
+  double learning_rate = 0;
+  const std::vector<std::vector<double>> rows = side_.gather(row);
+  for (Rank rank = 0; rank < world_.size(); ++rank) {
+    Reader reader(rows[static_cast<std::size_t>(rank)]);
+    disagreement += reader.next() / world_.size();
+    norm += reader.next() / world_.size();
+    learning_rate = std::max(learning_rate, reader.next());
+    decode(reader, rank, all);
+  }
+
+  const std::int64_t last = batch.back().iteration;
+  settle(last);
+  monitor_.add(all);
+  if (control_) {
+    const double steady = policy_.plan().mixing.steady_disagreement;
+    control_->update({last, learning_rate, disagreement, norm, steady});
+  }
+  if (std::optional<PlanChange> why = decide()) prepare(*std::move(why));
+  probe(last + 1);
+  pace();
+}
+
+// Everybody has done these iterations: what was in force before a change among them is of the past.
+void Adaptation::settle(std::int64_t last_iteration) {
+  if (!pending_ || last_iteration < pending_->iteration) return;
+  policy_.adopt(pending_->iteration, pending_->why.plan, pending_->why.network);
+  monitor_.adopt(pending_->iteration, policy_.table());
+  pending_.reset();
+  for (const Channel& channel : std::exchange(retiring_, {})) world_.release(channel);
+}
+
+std::optional<PlanChange> Adaptation::decide() {
+  if (pending_) {
+    policy_.consider(monitor_);  // to remember what the network was like
+    return std::nullopt;
+  }
+  if (control_ && control_->limit() != planned_limit_) {
+    planned_limit_ = control_->limit();
+    if (std::optional<PlanChange> change = policy_.plan_anew(monitor_, control_->explanation())) return change;
+  }
+  return policy_.consider(monitor_);
+}
+
+std::optional<Plan> Adaptation::plan_for(const Topology& network) const {
+  return Planner(network, options_.bytes, options_.group_limit).best(planned_limit_);
+}
+
+void Adaptation::prepare(PlanChange why) {
+  check_same_plan(why.plan);
+  ProgramChange change{0, why, make_plan_program(world_, why.plan, why.network, options_.bytes)};
+  retiring_ = only_in(*program_, *change.program);
+  program_ = change.program;
+  change.iteration = agree_on_iteration();
+  pending_ = change;
+  {
+    const std::lock_guard lock(mutex_);
+    next_ = std::move(change);
+    hold_at_ = kNever;
+  }
+  changed_.notify_all();
+}
+
+void Adaptation::check_same_plan(const Plan& plan) {
+  const std::vector<std::vector<double>> prints = side_.gather({fingerprint(plan)});
+  for (std::size_t rank = 1; rank < prints.size(); ++rank) {
+    if (prints[rank] == prints.front()) continue;
+    throw AgreementError(
+        fmt::format("rank {}: ranks 0 and {} planned differently from the same figures", world_.rank(), rank));
+  }
+}
+
+// The first iteration that nobody has begun, nor begins before it has heard of this.
+std::int64_t Adaptation::agree_on_iteration() {
+  std::int64_t begun = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    begun = begun_;
+    hold_at_ = begun + kMargin;
+  }
+  for (const std::vector<double>& row : side_.gather({static_cast<double>(begun)})) {
+    begun = std::max(begun, static_cast<std::int64_t>(row.at(0)));
+  }
+  return begun + kMargin;
+}
+
+// Where suspects have to be told apart, slow iterations cost more than any probe. Links are quiet while workers
+// compute, unless averages overlap that.
+void Adaptation::probe(std::int64_t iteration) {
+  if (iteration < next_probe_ && !monitor_.undecided()) return;
+  const Probe probe = propose_probe(monitor_, probes_, monitor_.compute_seconds() + monitor_.sync_seconds());
+  if (probe.transfers.empty()) return;
+  await_begin_of(iteration + 1);
+  probed_ = side_.run(probe, iteration);
+  ++probes_;
+  next_probe_ = iteration + probe.interval;
+}
+
+void Adaptation::await_begin_of(std::int64_t iteration) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return begun_ >= iteration || stopping_; });
+}
+
+// How soon figures are shared again: every iteration where a probe may decide something.
+void Adaptation::pace() {
+  const double seconds = std::max(1e-6, monitor_.compute_seconds() + monitor_.sync_seconds());
+  const double iterations = std::ceil(kBatchSeconds / seconds);
+  const std::lock_guard lock(mutex_);
+  batch_size_ = std::clamp(static_cast<std::size_t>(std::min<double>(iterations, kMostBatch)), kLeastBatch, kMostBatch);
+  if (monitor_.undecided()) batch_size_ = 1;
+}
+
+std::vector<Channel> Adaptation::only_in(const PlanProgram& old, const PlanProgram& program) const {
+  std::vector<Channel> kept = options_.lasting;
+  for (const Chain& chain : program.chains) {
+    for (const Channel& channel : channels_of(chain)) kept.push_back(channel);
+  }
+  std::vector<Channel> result;
+  for (const Chain& chain : old.chains) {
+    for (const Channel& channel : channels_of(chain)) {
+      if (std::find(kept.begin(), kept.end(), channel) != kept.end()) continue;
+      if (std::find(result.begin(), result.end(), channel) == result.end()) result.push_back(channel);
+    }
+  }
+  return result;
+}
+
+}  // namespace dssync

@@ -1,0 +1,46 @@
+// Figures that workers share beside training, and probes of the network, in a process group of all workers that nothing
+// else uses. Not thread-safe: one thread, on every worker the same calls in the same order. Throws what c10d throws.
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "dssync/monitor/probe.h"
+#include "dssync/monitor/sample.h"
+#include "dssync/runtime/world.h"
+
+namespace dssync {
+
+class SideChannel {
+ public:
+  // Collective. Tensors on `device` are what its process group moves.
+  SideChannel(World& world, at::Device device);
+
+  // What waits in it fails, here and at the other workers, and so does what comes later. Thread-safe.
+  void give_up();
+
+  // What every worker gave, by rank. Lengths may differ.
+  std::vector<std::vector<double>> gather(const std::vector<double>& own);
+
+  // Makes the transfers, all at once. Returns those that this worker sent: none or one.
+  std::vector<ProbeSample> run(const Probe& probe, std::int64_t iteration);
+
+ private:
+  at::Tensor padded(const std::vector<double>& values, std::int64_t size) const;
+  std::vector<at::Tensor> gather(const at::Tensor& own);
+  template <typename Start>
+  void complete(Start start);
+  void receive(const ProbeTransfer& transfer);
+  ProbeSample send(const ProbeTransfer& transfer, std::int64_t iteration);
+
+  Rank rank_;
+  int size_;
+  at::Device device_;
+  Channel channel_;
+  std::mutex mutex_;
+  bool given_up_ = false;
+};
+
+}  // namespace dssync
