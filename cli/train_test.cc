@@ -180,7 +180,10 @@ TEST(TrainFlagsTest, FlagsOfTheMethods) {
   EXPECT_TRUE(parse({"--schedule", "published"}).sync.options.published);
   EXPECT_EQ(parse({"--optimizer-state", "averaged"}).sync.options.state, StateTreatment::kAveraged);
   EXPECT_EQ(parse({"--optimizer-state", "local"}).sync.options.state, StateTreatment::kLocal);
+  EXPECT_EQ(parse({"--model", "mlp", "--hidden", "300"}).training.hidden, 300);
   expect_refusals({
+      {{"--method", "bsp-ring", "--adapt"}, {"--adapt belongs to --method ds-sync", "is bsp-ring"}},
+      {{"--method", "local-sgd", "--no-adapt"}, {"--no-adapt", "ds-sync", "is local-sgd"}},
       {{"--method", "bsp-ring", "--disagreement", "0.5"},
        {"--disagreement belongs to --method ds-sync", "is bsp-ring"}},
       {{"--method", "ps", "--group-limit", "2"}, {"--group-limit", "ds-sync", "is ps"}},
@@ -195,8 +198,25 @@ TEST(TrainFlagsTest, FlagsOfTheMethods) {
   });
 }
 
+TEST(TrainFlagsTest, PlansAdaptUnlessToldOtherwise) {
+  EXPECT_TRUE(parse({}).sync.options.adapt);
+  EXPECT_TRUE(parse({"--adapt"}).sync.options.adapt);
+  EXPECT_FALSE(parse({"--no-adapt"}).sync.options.adapt);
+  EXPECT_FALSE(parse({"--schedule", "published"}).sync.options.adapt);
+  EXPECT_FALSE(parse({"--method", "bsp-ring"}).sync.options.adapt);
+  EXPECT_FALSE(parse({"--disagreement", "0.5"}).sync.options.steer);
+  EXPECT_TRUE(parse({"--disagreement", "auto"}).sync.options.steer);
+  EXPECT_EQ(parse({"--disagreement", "auto"}).sync.options.disagreement, 0.5);
+  EXPECT_EQ(parse({"--disagreement", "auto:0.3"}).sync.options.disagreement, 0.3);
+}
+
 TEST(TrainFlagsTest, FlagsThatNeedAnother) {
   expect_refusals({
+      {{"--adapt", "--no-adapt"}, {"--adapt and --no-adapt exclude each other"}},
+      {{"--adapt", "--schedule", "published"}, {"--adapt needs --schedule auto"}},
+      {{"--disagreement", "auto", "--no-adapt"}, {"--disagreement auto needs --adapt"}},
+      {{"--disagreement", "auto", "--group-limit", "2"}, {"--disagreement auto and --group-limit exclude each other"}},
+      {{"--model", "cnn", "--hidden", "9"}, {"--hidden needs --model mlp"}},
       {{"--resume"}, {"--resume needs --checkpoint"}},
       {{"--checkpoint-every", "2"}, {"--checkpoint-every needs --checkpoint"}},
       {{"--checkpoint-every-iterations", "2"}, {"--checkpoint-every-iterations needs --checkpoint"}},
@@ -233,6 +253,8 @@ TEST(TrainFlagsTest, ValuesThatMakeNoSense) {
       {{"--method", "bsp-ring", "--bucket", "1"}, {"--bucket", "no unit"}},
       {{"--group-limit", "1"}, {"--group-limit", "at least 2"}},
       {{"--threads", "0"}, {"--threads", "from 1"}},
+      {{"--disagreement", "auto:x"}, {"--disagreement", "at least 0", "'x'"}},
+      {{"--hidden", "0"}, {"--hidden", "from 1"}},
       {{"--state-period", "0"}, {"--state-period", "at least 1"}},
   });
 }

@@ -85,6 +85,9 @@ class Averaging {
   void after_step() {
     synchronizer_->after_step();
     metrics_ = synchronizer_->metrics();
+    for (const PlanEvent& event : synchronizer_->take_plan_events()) {
+      changes_.emplace_back(event.iteration, event.change.explanation);
+    }
     started_ = false;
     if (!overlap_) return;
     synchronizer_->before_forward();
@@ -104,12 +107,14 @@ class Averaging {
   PlanOnNetwork plan() const { return {*synchronizer_->plan(), topology_}; }
   std::int64_t iteration() const { return synchronizer_->iteration(); }
   const SyncMetrics& metrics() const { return metrics_; }
+  const std::vector<std::pair<std::int64_t, std::string>>& changes() const { return changes_; }
 
  private:
   std::shared_ptr<World> world_;
   const Topology topology_;
   std::unique_ptr<Synchronizer> synchronizer_;
   SyncMetrics metrics_;  // of the last whole iteration
+  std::vector<std::pair<std::int64_t, std::string>> changes_;
   bool overlap_;
   bool started_ = false;
 };
@@ -118,13 +123,14 @@ std::unique_ptr<Averaging> make_averaging(std::shared_ptr<World> world, const To
                                           const Named& parameters, const Named& buffers,
                                           std::function<std::optional<State>()> state_of_optimizer,
                                           const PlanOnNetwork* plan, double disagreement, int group_limit,
-                                          bool published, bool overlap, const std::string& state, int state_period,
-                                          int warmup_steps) {
+                                          bool published, bool adapt, bool overlap, const std::string& state,
+                                          int state_period, int warmup_steps) {
   SyncOptions options;
   if (plan != nullptr) options.plan = plan->plan;
   options.disagreement = disagreement;
   options.group_limit = group_limit;
   options.published = published;
+  options.adapt = adapt;
   options.overlap = overlap;
   options.state = treatment_of(state);
   options.state_period = state_period;
@@ -147,14 +153,15 @@ void bind_training(py::module_& module) {
   py::class_<Averaging>(module, "Averaging")
       .def(py::init(&make_averaging), py::arg("world"), py::arg("topology"), py::arg("parameters"), py::arg("buffers"),
            py::arg("state_of_optimizer").none(true), py::kw_only(), py::arg("plan").none(true), py::arg("disagreement"),
-           py::arg("group_limit"), py::arg("published"), py::arg("overlap"), py::arg("state"), py::arg("state_period"),
-           py::arg("warmup_steps"))
+           py::arg("group_limit"), py::arg("published"), py::arg("adapt"), py::arg("overlap"), py::arg("state"),
+           py::arg("state_period"), py::arg("warmup_steps"))
       .def("before_step", &Averaging::before_step, WithoutGil())
       .def("after_step", &Averaging::after_step, WithoutGil())
       .def("consolidate", &Averaging::consolidate, WithoutGil())
       .def("resume_at", &Averaging::resume_at, WithoutGil())
       .def_property_readonly("plan", &Averaging::plan)
       .def_property_readonly("iteration", &Averaging::iteration)
+      .def_property_readonly("plan_changes", &Averaging::changes)
       .def_property_readonly("metrics", [](const Averaging& averaging) {
         const SyncMetrics& metrics = averaging.metrics();
         return std::tuple(metrics.sync_seconds, metrics.bytes_sent, metrics.disagreement, metrics.parameter_norm);

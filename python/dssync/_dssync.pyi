@@ -74,6 +74,7 @@ class Averaging:
         disagreement: float,
         group_limit: int,
         published: bool,
+        adapt: bool,
         overlap: bool,
         state: str,
         state_period: int,
@@ -87,5 +88,7 @@ class Averaging:
     def plan(self) -> Plan: ...
     @property
     def iteration(self) -> int: ...
+    @property
+    def plan_changes(self) -> List[Tuple[int, str]]: ...
     @property
     def metrics(self) -> Tuple[float, int, float, float]: ...

@@ -76,6 +76,7 @@ class DivideShuffleAverager(ModelAverager):
                 [],
                 None,
                 **self._options,
+                adapt=False,
                 overlap=False,
                 state="local",
                 state_period=1,

@@ -43,6 +43,7 @@ class DivideShuffle:
         topology: AnyTopology,
         disagreement: float = 0.5,
         overlap: bool = True,
+        adapt: bool = False,
         plan: Optional[Plan] = None,
         group_limit: int = 0,
         published: bool = False,
@@ -55,6 +56,7 @@ class DivideShuffle:
         topology: the network, or the file that describes it, with one worker for each rank
         disagreement: how far the replicas may stay apart; smaller is closer and slower
         overlap: average while the next gradient is computed
+        adapt: watch the links while training, and plan again where they become slower or faster
         plan: what to follow, instead of the fastest plan for the topology, the model and the disagreement
         group_limit, published: as for dssync.plan()
         state: of the optimizer (momentum): "local", "averaged" with the parameters, or "rotating", a part at a time
@@ -84,6 +86,7 @@ class DivideShuffle:
                 disagreement=disagreement,
                 group_limit=group_limit,
                 published=published,
+                adapt=adapt,
                 overlap=overlap,
                 state=state,
                 state_period=state_period,
@@ -124,6 +127,11 @@ class DivideShuffle:
     def plan(self) -> Plan:
         """What is followed."""
         return Plan._from(self._averaging.plan)
+
+    @property
+    def plan_changes(self) -> List[Tuple[int, str]]:
+        """With adapt: in which iterations the plan changed so far, and why."""
+        return self._averaging.plan_changes
 
     @property
     def metrics(self) -> Dict[str, float]:

@@ -11,11 +11,12 @@ import dssync
 from helper import backward, flat, on_all_ranks, same_on_all_ranks, small_model, train
 
 
+@pytest.mark.parametrize("adapt", [False, True])
 @pytest.mark.parametrize("overlap", [False, True])
-def test_learns_and_consolidates(options, overlap):
+def test_learns_and_consolidates(options, overlap, adapt):
     model = small_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    sync = dssync.DivideShuffle(model, optimizer, overlap=overlap, **options)
+    sync = dssync.DivideShuffle(model, optimizer, overlap=overlap, adapt=adapt, **options)
     loss = train(model, optimizer, sync, 100)
     assert loss < 0.6  # guessing among three classes: log 3 = 1.1
     assert not same_on_all_ranks(model.parameters())
@@ -23,6 +24,7 @@ def test_learns_and_consolidates(options, overlap):
     distance = sync.consolidate()
     assert same_on_all_ranks([*model.parameters(), *model.buffers()])
     assert distance == pytest.approx((flat(model.parameters()) - before).square().sum().item(), rel=1e-4)
+    assert adapt or sync.plan_changes == []
 
 
 def test_metrics(options):

@@ -28,6 +28,13 @@ TEST(TimelineTest, EventsCountFromTheOriginAndNameTheMembers) {
   EXPECT_THAT(events, HasSubstr(R"("iteration":4,"round":2,"bytes":640,"members":[1,5])"));
 }
 
+TEST(TimelineTest, AChangeOfThePlanSaysWhyInTheTrainingTrack) {
+  const Clock::time_point origin = Clock::now();
+  const Span change{Span::Kind::kChange, "new plan: \"a\\b\"\n", 7, origin, origin, -1, {}, 0};
+  const std::string events = trace_events({change}, 3, origin);
+  EXPECT_THAT(events, HasSubstr(R"("name":"new plan: \"a\\b\"\u000a","cat":"plan","ph":"X","pid":3,"tid":0)"));
+}
+
 TEST(TimelineTest, OverlappingStagesGetTracksOfTheirOwn) {
   const Clock::time_point origin = Clock::now();
   const auto stage = [&](int start, int end) {

@@ -112,6 +112,22 @@ TEST(WorldTest, ChannelsCanBeMadeAgainAfterTheyWereGivenUp) {
   });
 }
 
+TEST(WorldTest, ReleasedChannelsAreMadeAnew) {
+  run_ranks(3, [&](World& world) {
+    for (int turn = 0; turn < 3; ++turn) {
+      const Channel channel = world.channel({2, 0, 1}, "test");
+      at::Tensor tensor = at::full({3}, world.rank() + turn);
+      std::vector<at::Tensor> tensors = {tensor};
+      channel->allreduce(tensors)->wait();
+      EXPECT_EQ(tensor.sum().item<std::int64_t>(), 9 + 9 * turn);
+      EXPECT_EQ(channel, world.channel({2, 0, 1}, "test"));
+      world.barrier("used " + std::to_string(turn));
+      world.release(channel);
+      world.release(channel);  // once is enough
+    }
+  });
+}
+
 TEST(WorldTest, APublishedLossExplainsAFailure) {
   run_ranks(2, [&](World& world) {
     if (world.rank() == 1) world.report_failure("the disk is full");

@@ -1,0 +1,74 @@
+"""`dssync train` on a network that changes while it trains."""
+
+import json
+import signal
+import subprocess
+
+import pytest
+from conftest import ENVIRONMENT, ROOT, TOOL
+from train_helper import SMALL, eventually, events, finish, needs_torch, running, train, wait_for_iterations
+
+pytestmark = needs_torch
+
+RACKS = """
+defaults: {nic: 100Mbps}
+switches:
+  - {name: core}
+  - {name: left, parent: core, uplink: 100Mbps}
+  - {name: right, parent: core, uplink: 100Mbps}
+hosts:
+  - {name: "l[0-1]", switch: left}
+  - {name: "r[0-1]", switch: right}
+"""
+# A model of 1.6 MB, which takes a tenth of a second to average.
+LARGE = ["--data", "synthetic", "--train-examples", "512", "--test-examples", "64", "--batch", "2", "--model", "mlp", "--hidden", "500",
+         "--epochs", "1000000", "--evaluate-every", "0"]
+
+
+def test_a_slow_core_is_found_and_planned_around(needs_namespaces, tmp_path):
+    network, log = tmp_path / "racks.yaml", tmp_path / "run.jsonl"
+    network.write_text(RACKS)
+    environment = {"DSSYNC_STATE": str(tmp_path / "state")}
+
+    def contend(link, rate):
+        subprocess.run([TOOL, "testbed", "contend", link, rate], cwd=ROOT, env=ENVIRONMENT | environment, check=True, timeout=60)
+
+    def replanned():
+        return [event for event in events(log) if event["event"] == "replanned"]
+
+    with running("--topology", network, "--emulate", "--log", log, *LARGE, environment=environment) as process:
+        wait_for_iterations(process, log, 12)
+        assert replanned() == []
+        for rack in ("left", "right"):
+            contend(rack, "10Mbps")
+        eventually(replanned, "a new plan for the slow core")
+        process.send_signal(signal.SIGTERM)
+        _, _, stderr = finish(process)
+    change = replanned()[0]
+    slower = [link["name"] for link in change["links"] if link["to_bytes_per_second"] < link["from_bytes_per_second"] / 3]
+    assert {name.split()[0] for name in slower} <= {"left", "right"} and slower
+    assert change["seconds_per_iteration_after"] < change["seconds_per_iteration_before"]
+    assert f"after iteration {change['iteration']}: {change['reason']}" in stderr
+
+
+def test_nothing_changes_on_loopback(tmp_path):
+    """The links of the file are slower than this machine's, so nothing is ever slower than they say."""
+    network, log = tmp_path / "racks.yaml", tmp_path / "run.jsonl"
+    network.write_text(RACKS.replace("100Mbps", "2Mbps"))
+    stdout, _ = train("--topology", network, "--log", log, *SMALL, "--epochs", 2, "--format", "json")
+    assert json.loads(stdout)["plan_changes"] == 0
+    assert not any(event["event"] == "replanned" for event in events(log))
+
+
+@pytest.mark.parametrize("mode", ["--overlap", "--in-line"])
+def test_the_limit_can_be_steered(tmp_path, mode):
+    network, log = tmp_path / "racks.yaml", tmp_path / "run.jsonl"
+    network.write_text(RACKS.replace("100Mbps", "2Mbps"))
+    stdout, _ = train("--topology", network, "--log", log, *SMALL, "--epochs", 12, "--disagreement", "auto", mode, "--format", "json")
+    assert json.loads(stdout)["plan_changes"] == sum(event["event"] == "replanned" for event in events(log))
+    [started] = [event for event in events(log) if event["event"] == "started"]
+    assert started["plan"]["steady_disagreement"] <= 0.5 / 16 + 1e-9  # it starts tight
+    for event in events(log):
+        if event["event"] == "replanned":
+            assert "limit on S" in event["reason"]
+            assert event["plan"]["mixing"]["steady_disagreement"] <= 0.5 + 1e-9
