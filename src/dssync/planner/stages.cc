@@ -201,11 +201,13 @@ class HierarchicalLowering {
     // Every part owns its share of every interval: balanced, and no more slices than workers in a regular tree. In an
     // irregular one they would multiply from level to level; then every part owns one stretch of the vector instead.
     const bool balanced = intervals.size() * parts.size() <= 2 * members_.size();
-    if (!balanced && !(is_top && even)) {
+    // Across three regions or more, a scatter and a gather are two steps, and a ring is four or more.
+    const bool is_ring = is_top && even && (parts.size() == 2 || whole.height == 1 || !balanced);
+    if (!balanced && !is_ring) {
       cut_at_shares(intervals, weights);
     }
     for (const Interval& interval : intervals) {
-      if (is_top && even) {
+      if (is_ring) {
         top_reduce_.push_back({Stage::Kind::kAllReduce, ranks_of(interval.owners), {interval.begin, interval.end}});
       } else {
         scatter(interval, balanced ? weights : sole_owner(interval, weights),

@@ -31,8 +31,8 @@ struct Lowering {
 Lowering lower_to_ring(const Group& group, const Topology& topology);
 
 // Reduce-scatter inside each region, from the innermost outwards, all-reduce of each slice across the regions of the
-// outermost level that the group spans, all-gather back inwards. Owners behind slower links own smaller slices, down to
-// none.
+// outermost level that the group spans (as reduce-scatter and all-gather where these are more than two), all-gather
+// back inwards. Owners behind slower links own smaller slices, down to none.
 Lowering lower_hierarchically(const Group& group, const Topology& topology);
 
 // A synchronous parameter server, sharded over the members: everybody sends slice i to member i, which sums it up and
