@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <set>
@@ -20,10 +21,23 @@ constexpr int kStable = 12;  // matchings that have not changed the racks
 constexpr int kMost = 60;    // matchings
 constexpr int kSmall = 4;    // hosts: fewer cannot fill an uplink that holds two of them
 
+constexpr double kUnmeasured = 1.25e9;  // bytes per second of a NIC that nothing is known about
+
 std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
 std::string rack_name(int rack) {
   return rack < 26 ? fmt::format("rack-{}", static_cast<char>('a' + rack)) : fmt::format("rack-{}", rack + 1);
+}
+
+// Hosts have the names that they have.
+std::string switch_name(std::string name, const std::vector<std::string>& hosts) {
+  while (std::find(hosts.begin(), hosts.end(), name) != hosts.end()) name += "-switch";
+  return name;
+}
+
+// More digits would be noise.
+Bandwidth three_digits(double bytes_per_second) {
+  return parse_bandwidth(fmt::format("{:.3g}Mbps", bytes_per_second * 8e-6));
 }
 
 // Values that differ by less than the tolerance become their common mean.
@@ -194,15 +208,15 @@ Topology topology_of(const RackModel& model, const std::vector<std::string>& nam
     together[index(model.rack[host])] += model.nic[host];
   }
   Topology::SwitchSpec core;
-  core.name = "core";
+  core.name = switch_name("core", names);
   std::vector<Topology::SwitchSpec> switches{core};
-  std::vector<std::string> rack_of(size.size(), "core");
+  std::vector<std::string> rack_of(size.size(), core.name);
   for (std::size_t rack = 0; rack < size.size() && size.size() > 1; ++rack) {
     if (size[rack] < 2) continue;
     Topology::SwitchSpec spec;
-    spec.name = rack_of[rack] = rack_name(static_cast<int>(switches.size()) - 1);
+    spec.name = rack_of[rack] = switch_name(rack_name(static_cast<int>(switches.size()) - 1), names);
     spec.parent = core.name;
-    spec.uplink = {std::min(model.uplink[rack], together[rack])};
+    spec.uplink = three_digits(std::min(model.uplink[rack], together[rack]));
     switches.push_back(spec);
   }
   std::vector<Topology::HostSpec> hosts;
@@ -211,11 +225,20 @@ Topology topology_of(const RackModel& model, const std::vector<std::string>& nam
     Topology::HostSpec spec;
     spec.name = names[host];
     spec.switch_name = rack_of[rack];
-    spec.nic = {size[rack] < 2 ? std::min(model.nic[host], model.uplink[rack]) : model.nic[host]};
+    spec.nic = three_digits(size[rack] < 2 ? std::min(model.nic[host], model.uplink[rack]) : model.nic[host]);
     spec.workers = workers[host];
     hosts.push_back(spec);
   }
   return Topology::build(switches, hosts, "discovered network");
+}
+
+// One host has nobody to exchange data with.
+DiscoveredNetwork unmeasured(const std::vector<std::string>& names, const std::vector<int>& workers) {
+  RackModel model;
+  model.rack.assign(names.size(), 0);
+  model.nic.assign(names.size(), kUnmeasured);
+  model.uplink.assign(1, std::numeric_limits<double>::infinity());
+  return {topology_of(model, names, workers), true, 0, {"nothing was measured; NICs of 10 Gbit/s are assumed."}};
 }
 
 double unexplained_by(const RackModel& model, const std::vector<MeasuredMatching>& measured) {
@@ -237,6 +260,7 @@ double unexplained_by(const RackModel& model, const std::vector<MeasuredMatching
 }  // namespace
 
 DiscoveredNetwork Discovery::result() const {
+  if (state_->measured.empty()) return unmeasured(state_->hosts, state_->workers);
   RackModel model = fit_racks(state_->measured, state_->model.rack);
   const double unexplained = unexplained_by(model, state_->measured);
   even_out(model.nic, state_->options.tolerance);

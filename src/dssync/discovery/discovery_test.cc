@@ -234,6 +234,29 @@ TEST(DiscoveryTest, FewHostsAreFlat) {
   EXPECT_THROW(Discovery({}), InputError);
 }
 
+TEST(DiscoveryTest, NothingMeasuredIsSaid) {
+  const DiscoveredNetwork found = Discovery({"alone"}).result();
+  EXPECT_EQ(found.topology.link(0).capacity, parse_bandwidth("10Gbps"));
+  EXPECT_THAT(found.notes, ::testing::ElementsAre(::testing::HasSubstr("nothing was measured")));
+}
+
+TEST(DiscoveryTest, RatesHaveThreeDigits) {
+  Discovery discovery({"a", "b"});
+  discovery.add({*discovery.next(), {{{12.3456e6}, {12.3456e6}}}});
+  EXPECT_THAT(write_yaml_topology(discovery.result().topology), ::testing::HasSubstr("nic: 98.8Mbps"));
+}
+
+TEST(DiscoveryTest, HostsKeepTheirNames) {
+  const Topology racks = testing::racks(2, 4, 25e6, 25e6);
+  Laboratory laboratory(racks, 0.05, 1);
+  Discovery discovery({"core", "rack-a", "c", "d", "e", "f", "g", "h"});
+  while (const auto matching = discovery.next()) discovery.add(laboratory.measure(*matching));
+  const Topology topology = discovery.result().topology;
+  EXPECT_EQ(topology.worker_name(0), "core");
+  EXPECT_EQ(topology.worker_name(1), "rack-a");
+  EXPECT_EQ(topology.node(topology.root()).name, "core-switch");
+}
+
 TEST(DiscoveryTest, DoesWithoutSomeRates) {
   const Topology topology = testing::racks(2, 6, 25e6, 37.5e6);
   Laboratory laboratory(topology, 0.05, 1);
