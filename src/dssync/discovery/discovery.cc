@@ -20,6 +20,7 @@ constexpr int kFlat = 36;    // matchings without a sign of racks that make a fl
 constexpr int kStable = 12;  // matchings that have not changed the racks
 constexpr int kMost = 60;    // matchings
 constexpr int kSmall = 4;    // hosts: fewer cannot fill an uplink that holds two of them
+constexpr int kFew = 3;      // matchings where there are no racks
 
 constexpr double kUnmeasured = 1.25e9;  // bytes per second of a NIC that nothing is known about
 
@@ -38,6 +39,13 @@ std::string switch_name(std::string name, const std::vector<std::string>& hosts)
 // More digits would be noise.
 Bandwidth three_digits(double bytes_per_second) {
   return parse_bandwidth(fmt::format("{:.3g}Mbps", bytes_per_second * 8e-6));
+}
+
+// The middle one, or of two the larger. REQUIRES: there is one.
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
 }
 
 // Values that differ by less than the tolerance become their common mean.
@@ -70,7 +78,7 @@ class Discovery::State {
 
   std::optional<Matching> next() {
     const int done = static_cast<int>(measured.size());
-    if (done >= max_matchings(count())) return std::nullopt;
+    if (done >= max_matchings(count(), options)) return std::nullopt;
     const int first = std::max(kFirst, tournament());
     if (done < first) return next_of_tournament();
     conclude();
@@ -195,7 +203,10 @@ std::optional<Matching> Discovery::next() { return state_->next(); }
 
 void Discovery::add(const MeasuredMatching& measured) { state_->add(measured); }
 
-int Discovery::max_matchings(int hosts) { return hosts < 2 ? 0 : hosts < kSmall ? 3 : kMost; }
+int Discovery::max_matchings(int hosts, const DiscoveryOptions& options) {
+  if (hosts < 2) return 0;
+  return hosts < kSmall || options.flat ? kFew : kMost;
+}
 
 namespace {
 
@@ -232,13 +243,25 @@ Topology topology_of(const RackModel& model, const std::vector<std::string>& nam
   return Topology::build(switches, hosts, "discovered network");
 }
 
-// One host has nobody to exchange data with.
-DiscoveredNetwork unmeasured(const std::vector<std::string>& names, const std::vector<int>& workers) {
+RackModel flat_model(std::size_t hosts, double nic) {
   RackModel model;
-  model.rack.assign(names.size(), 0);
-  model.nic.assign(names.size(), kUnmeasured);
+  model.rack.assign(hosts, 0);
+  model.nic.assign(hosts, nic);
   model.uplink.assign(1, std::numeric_limits<double>::infinity());
-  return {topology_of(model, names, workers), true, 0, {"nothing was measured; NICs of 10 Gbit/s are assumed."}};
+  return model;
+}
+
+// The median of all.
+double usual_rate(const std::vector<MeasuredMatching>& measured) {
+  std::vector<double> rates;
+  for (const MeasuredMatching& matching : measured) {
+    for (const MeasuredMatching::Rates& pair : matching.rates) {
+      for (const Bandwidth rate : {pair.forward, pair.backward}) {
+        if (rate.bytes_per_second > 0) rates.push_back(rate.bytes_per_second);
+      }
+    }
+  }
+  return rates.empty() ? kUnmeasured : median(std::move(rates));
 }
 
 double unexplained_by(const RackModel& model, const std::vector<MeasuredMatching>& measured) {
@@ -251,17 +274,20 @@ double unexplained_by(const RackModel& model, const std::vector<MeasuredMatching
       }
     }
   }
-  if (residuals.empty()) return 0;
-  const auto middle = residuals.begin() + static_cast<std::ptrdiff_t>(residuals.size() / 2);
-  std::nth_element(residuals.begin(), middle, residuals.end());
-  return *middle;
+  return residuals.empty() ? 0 : median(std::move(residuals));
 }
 
 }  // namespace
 
 DiscoveredNetwork Discovery::result() const {
-  if (state_->measured.empty()) return unmeasured(state_->hosts, state_->workers);
-  RackModel model = fit_racks(state_->measured, state_->model.rack);
+  if (state_->measured.empty()) {
+    return {topology_of(flat_model(state_->hosts.size(), kUnmeasured), state_->hosts, state_->workers),
+            true,
+            0,
+            {"nothing was measured; NICs of 10 Gbit/s are assumed."}};
+  }
+  RackModel model = state_->options.flat ? flat_model(state_->hosts.size(), usual_rate(state_->measured))
+                                         : fit_racks(state_->measured, state_->model.rack);
   const double unexplained = unexplained_by(model, state_->measured);
   even_out(model.nic, state_->options.tolerance);
   std::vector<double> uplinks;

@@ -240,6 +240,18 @@ TEST(DiscoveryTest, NothingMeasuredIsSaid) {
   EXPECT_THAT(found.notes, ::testing::ElementsAre(::testing::HasSubstr("nothing was measured")));
 }
 
+TEST(DiscoveryTest, WhatIsFlatBeforehandTakesFewMatchings) {
+  const Topology noisy = testing::hosts_with_nics({10e6, 30e6, 20e6, 25e6, 20e6, 15e6});
+  Laboratory laboratory(noisy, 0.05, 1);
+  const DiscoveryOptions options{.flat = true};
+  Discovery discovery(names_of(noisy), {}, options);
+  int count = 0;
+  for (; const auto matching = discovery.next(); ++count) discovery.add(laboratory.measure(*matching));
+  EXPECT_EQ(count, Discovery::max_matchings(6, options));
+  EXPECT_LT(count, 5);
+  EXPECT_THAT(write_yaml_topology(discovery.result().topology), ::testing::HasSubstr("\"h[0-5]\", switch: \"core\""));
+}
+
 TEST(DiscoveryTest, RatesHaveThreeDigits) {
   Discovery discovery({"a", "b"});
   discovery.add({*discovery.next(), {{{12.3456e6}, {12.3456e6}}}});

@@ -166,14 +166,14 @@ class Assembly {
 // On rank 0: whom to let exchange data, and what their rates say.
 class Director {
  public:
-  explicit Director(std::vector<DiscoveredHost> hosts)
-      : hosts_(std::move(hosts)),
-        discovery_(names_of(hosts_), workers_of(hosts_)),
-        fastest_(hosts_.size(), 0),
-        most_(Discovery::max_matchings(static_cast<int>(hosts_.size()))) {}
+  explicit Director(const std::vector<Machine>& machines)
+      : options_(options_for(machines)),
+        hosts_(hosts_on(machines)),
+        discovery_(names_of(hosts_), workers_of(hosts_), options_),
+        fastest_(hosts_.size(), 0) {}
 
   int done() const { return done_; }
-  int most() const { return most_; }
+  int most() const { return Discovery::max_matchings(static_cast<int>(hosts_.size()), options_); }
 
   // Returns the size of a message and writes everybody's partner, by rank; 0 when enough is known.
   int64_t next(std::span<int64_t> partners) {
@@ -206,12 +206,19 @@ class Director {
 
   std::string file() const {
     const DiscoveredNetwork network = discovery_.result();
-    std::string text;
+    std::string text = options_.flat ? "# All workers are on one machine.\n" : "";
     for (const std::string& note : network.notes) text += fmt::format("# {}\n", note);
     return text + write_yaml_topology(network.topology);
   }
 
  private:
+  // Between processes of one machine there is no network, and their rates depend on who has a CPU.
+  static DiscoveryOptions options_for(const std::vector<Machine>& machines) {
+    DiscoveryOptions options;
+    options.flat = is_one_machine(machines);
+    return options;
+  }
+
   static std::vector<std::string> names_of(const std::vector<DiscoveredHost>& hosts) {
     std::vector<std::string> names;
     for (const DiscoveredHost& host : hosts) names.push_back(host.name);
@@ -228,7 +235,7 @@ class Director {
 
   std::optional<Matching> next_matching() {
     if (seconds_since(start_) > kMostSeconds) return std::nullopt;
-    if (is_rehearsed_ || most_ == 0) return discovery_.next();
+    if (is_rehearsed_ || most() == 0) return discovery_.next();
     Matching neighbours;
     for (int host = 0; host + 1 < static_cast<int>(hosts_.size()); host += 2) neighbours.emplace_back(host, host + 1);
     return neighbours;
@@ -245,10 +252,10 @@ class Director {
     return std::max(static_cast<int64_t>(bytes), kFewestMessageBytes);
   }
 
+  const DiscoveryOptions options_;
   const std::vector<DiscoveredHost> hosts_;
   Discovery discovery_;
   std::vector<double> fastest_;  // by host: what came in at best, bytes per second
-  const int most_;
   const Clock::time_point start_ = Clock::now();
   Matching matching_;  // under way
   bool is_rehearsed_ = false;
@@ -309,7 +316,7 @@ std::string measure(World& world, const DiscoveryWatcher& watcher) {
   Assembly assembly(world);
   std::optional<Director> director;
   const std::vector<Machine> machines = gather_machines(world, assembly);
-  if (world.rank() == 0) director.emplace(hosts_on(machines));
+  if (world.rank() == 0) director.emplace(machines);
   while (true) {
     // The size of a message, then everybody's partner. That it comes is the sign to start.
     const at::Tensor orders = at::zeros({1 + world.size()}, at::kLong);

@@ -15,7 +15,7 @@ struct MeasuredNetwork {
   std::string file;  // the same as a topology file, with a comment that says what was measured
 };
 
-// Told on rank 0 how many sets of transfers were made, of at most how many.
+// Told on rank 0 how many sets of transfers were made, of at most how many. What it throws ends the measuring.
 using DiscoveryWatcher = std::function<void(int done, int most)>;
 
 // Collective; takes less than 20 seconds. Rank r is worker r of the topology, which is the same on all workers, bit by

@@ -1,15 +1,19 @@
 #include "dssync/runtime/machines.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include <fmt/format.h>
 
 namespace dssync {
 
+bool is_one_machine(const std::vector<Machine>& machines) {
+  return std::adjacent_find(machines.begin(), machines.end(), std::not_equal_to<>()) == machines.end();
+}
+
 std::vector<DiscoveredHost> hosts_on(const std::vector<Machine>& machines) {
-  const bool is_one =
-      std::count(machines.begin(), machines.end(), machines.front()) == static_cast<std::ptrdiff_t>(machines.size());
+  const bool is_one = is_one_machine(machines);
   std::vector<DiscoveredHost> hosts;
   std::set<std::string> names;
   for (std::size_t rank = 0; rank < machines.size(); ++rank) {

@@ -22,6 +22,9 @@ struct DiscoveredHost {
   bool operator==(const DiscoveredHost&) const = default;
 };
 
+// Whether all workers are on one machine.
+bool is_one_machine(const std::vector<Machine>& machines);
+
 // By rank in, by first rank out. Neighbours on one machine are a host, for a topology numbers workers host by host.
 // Where all workers are on one machine, each is a host: what they have between them is the network. Hosts are called as
 // their machines are where these names differ, and otherwise worker0, worker1, ... by their first rank.
