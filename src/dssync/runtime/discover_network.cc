@@ -104,7 +104,8 @@ class Transfer {
     if (seconds > kWarmUp * kTransferSeconds && would_end_late) total_ = number + 2 * kWindow;
   }
 
-  // From arrival to arrival, while all pairs are busy; where too few came in that time, of all of them.
+  // What came while all pairs were busy, or where that is too little, all that came. It is counted from the message
+  // before it, or from the start: a receiver that had no CPU for a while finds all that came meanwhile at once.
   Bandwidth rate() const {
     auto first = std::lower_bound(arrivals_.begin(), arrivals_.end(), kWarmUp * kTransferSeconds);
     auto last = std::lower_bound(first, arrivals_.end(), kCoolDown * kTransferSeconds);
@@ -112,8 +113,8 @@ class Transfer {
       first = arrivals_.begin();
       last = arrivals_.end();
     }
-    const double seconds = std::max(*std::prev(last) - *first, 1e-6);
-    return {static_cast<double>(bytes_ * (last - first - 1)) / seconds};
+    const double before = first == arrivals_.begin() ? 0 : *std::prev(first);
+    return {static_cast<double>(bytes_ * (last - first)) / std::max(*std::prev(last) - before, 1e-6)};
   }
 
   ChannelType& channel_;
