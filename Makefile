@@ -8,7 +8,7 @@ build = $(call say,"building: preset $(1)") && cmake --preset $(1) $(2) --log-le
 check = $(call say,"testing: preset $(1)") && ctest --preset $(1) -j $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build bench bench-testbed bench-python fuzz golden asan tsan format format-check tidy clean setup-build setup-test setup-bench setup-lint
+.PHONY: help demo test build bench bench-testbed bench-discovery bench-python fuzz golden asan tsan format format-check tidy clean setup-build setup-test setup-bench setup-lint
 
 help:  ## print this list
 	@echo "make TARGET, where TARGET is one of"
@@ -38,6 +38,11 @@ bench-testbed: setup-bench  ## measure how well TCP uses the links of an emulate
 	$(call build,release)
 	$(call say,"measuring links")
 	@bench/testbed_links.py build/release/cli/dssync
+
+bench-discovery: setup-test  ## measure which of 15 emulated networks --topology auto finds, and how fast
+	$(call build,release)
+	$(call say,"discovering networks")
+	@bench/discovery.py build/release/cli/dssync
 
 bench-python: setup-test  ## measure what Python adds to a step; DistributedDataParallel and dssync side by side
 	$(call build,release,-D DSSYNC_PYTHON_PACKAGE=ON)

@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kSpeaker = "dssync bench";
 
-int measure_and_tell(const BenchCommand& command, const Topology& topology, const Testbed* testbed, World& world) {
+int measure_and_tell(const BenchCommand& command, const RunNetwork& network, World& world) {
   const bool is_shown = world.rank() == 0;
   LiveLine line(standard_error_screen(), LiveLine::Clock::now());
   const BlockWatcher watcher = [&](const MethodFigures& method) {
@@ -24,13 +24,12 @@ int measure_and_tell(const BenchCommand& command, const Topology& topology, cons
                           1e3 * method.seconds.back(), method.seconds.size(), command.benchmark.repeats),
               LiveLine::Clock::now());
   };
-  const LinkCounter count = testbed == nullptr ? LinkCounter() : [testbed] { return testbed->bytes(); };
-  BenchReport report{command.network.source(), testbed != nullptr, command.benchmark, {}};
-  report.methods = run_benchmark(world, topology, command.benchmark, count, watcher);
+  BenchReport report{command.network.source(), network.is_emulated, command.benchmark, {}};
+  report.methods = run_benchmark(world, network.topology, command.benchmark, network.count, watcher);
   if (!is_shown) return kDone;
   line.clear();
-  write_result(command.format == "json" ? bench_as_json(report, topology)
-                                        : bench_as_text(report, topology, style_of_output(command.color)));
+  write_result(command.format == "json" ? bench_as_json(report, network.topology)
+                                        : bench_as_text(report, network.topology, style_of_output(command.color)));
   return kDone;
 }
 
@@ -38,13 +37,14 @@ int measure_and_tell(const BenchCommand& command, const Topology& topology, cons
 
 int run_bench(const BenchCommand& command) {
   const std::optional<Place> own = place_from(process_environment());
-  const Topology topology = read_network(command.network, own, kSpeaker);
+  const KnownNetwork network = read_network(command.network, own, kSpeaker);
   const BenchmarkOptions& options = command.benchmark;
-  check_limit(command.sync, options.methods, topology, static_cast<double>(options.bytes));
-  return run_workers(kSpeaker, command.network, topology, own,
-                     [&](World& world, WorkerEnding&, const Testbed* testbed) {
-                       return measure_and_tell(command, topology, testbed, world);
-                     });
+  if (network.topology) {
+    check_limit(command.sync, options.methods, *network.topology, static_cast<double>(options.bytes));
+  }
+  return run_workers(
+      kSpeaker, command.network, network, own,
+      [&](World& world, WorkerEnding&, const RunNetwork& found) { return measure_and_tell(command, found, world); });
 }
 
 }  // namespace dssync::cli

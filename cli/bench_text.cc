@@ -33,7 +33,7 @@ std::string heading(const BenchReport& report, const Topology& topology, const S
   if (options.compute.count() > 0) text += fmt::format(", {} of computing", seconds_text(options.compute.count()));
   text += fmt::format("; {} of each method in turn\n", counted(static_cast<std::size_t>(options.repeats), "block"));
   if (!report.emulated) {
-    text += "The network is the one that the workers are on: predictions hold only if it is as the file says.\n";
+    text += "The network is the one that the workers are on: predictions hold only if it is as described.\n";
   }
   return text;
 }

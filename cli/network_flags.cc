@@ -8,6 +8,7 @@
 
 #include "dssync/base/error.h"
 #include "flags.h"
+#include "output.h"
 #include "run_network.h"
 #include "text/style.h"
 
@@ -32,10 +33,33 @@ void check_started_here(bool is_given, const std::string& flag, const Place& pla
                                flag, place.launcher, instead));
 }
 
+void check_discovery(const NetworkFlags& flags) {
+  if (!flags.is_discovered()) {
+    if (!flags.save_topology.empty()) throw InputError("--save-topology needs --topology auto");
+    if (!flags.emulated.empty()) {
+      throw InputError(
+          fmt::format("--emulate {0} needs --topology auto: the workers run on the network that they are "
+                      "told; expected --topology {0} --emulate, or --topology auto",
+                      flags.emulated));
+    }
+    return;
+  }
+  if (flags.emulate && flags.emulated.empty()) {
+    throw InputError("--emulate needs a file with --topology auto: --emulate FILE is built, and the workers find out");
+  }
+  if (!flags.emulate && (flags.assumptions.nic || flags.assumptions.uplink)) {
+    throw InputError("--nic and --uplink are for what a topology file does not say; --topology auto measures it");
+  }
+}
+
 }  // namespace
 
 void add_network_flags(CLI::App& app, NetworkFlags& flags, const std::string& group) {
-  add_parsed(app, "--topology", flags.topology, parse_path, "The network: dssync's YAML or Slurm's topology.conf")
+  add_parsed(app, "--topology", flags.topology, parse_path,
+             "The network: dssync's YAML or Slurm's topology.conf; auto: the workers measure it, in less than 20 s")
+      ->type_name("FILE|auto")
+      ->group(group);
+  add_parsed(app, "--save-topology", flags.save_topology, parse_path, "Where to write what --topology auto found")
       ->type_name("FILE")
       ->group(group);
   add_parsed(app, "--workers", flags.workers, whole_number_from(1, 10'000),
@@ -46,8 +70,16 @@ void add_network_flags(CLI::App& app, NetworkFlags& flags, const std::string& gr
   for (const char* flag : {"--nic", "--uplink"}) app.get_option(flag)->group(group);
   app.get_option("--nic")->description(
       "Speed of the NICs of which the file says nothing, and of those of --workers (default 10Gbps)");
-  app.add_flag("--emulate", flags.emulate,
-               "Build the network on this machine, with links as slow as they are there, and run on it")
+  app.add_option_function<std::string>(
+         "--emulate",
+         [&flags](const std::string& file) {
+           flags.emulate = true;
+           flags.emulated = file;
+         },
+         "Build the network on this machine, with links as slow as they are there, and run on it; with --topology "
+         "auto that of FILE")
+      ->expected(0, 1)
+      ->type_name("[FILE]")
       ->group(group);
   add_parsed(app, "--timeout", flags.timeout, parse_timeout,
              "How long to wait for other workers: at the start, and in every average (default 60s)")
@@ -59,16 +91,23 @@ void add_network_flags(CLI::App& app, NetworkFlags& flags, const std::string& gr
       ->group(group);
 }
 
-Topology read_network(const NetworkFlags& flags, const std::optional<Place>& place, const std::string& speaker) {
+KnownNetwork read_network(const NetworkFlags& flags, const std::optional<Place>& place, const std::string& speaker) {
   if (place) {
     check_started_here(flags.port != 0, "--port", *place, "the environment variable MASTER_PORT instead");
     check_started_here(flags.emulate, "--emulate", *place, "no launcher: dssync starts the workers in the testbed");
   }
-  ReadResult network = network_of(flags.topology, flags.workers, flags.assumptions, place);
+  check_discovery(flags);
+  if (!place || place->rank == 0) check_writable("--save-topology", flags.save_topology);
+  if (flags.is_discovered() && !flags.emulate) return {workers_of(flags.workers, place), {}, {}};
+  const std::optional<std::string> file = flags.is_discovered() ? flags.emulated : flags.topology;
+  const ReadResult network = network_of(file, flags.workers, flags.assumptions, place);
   if (!place || place->rank == 0) {
     for (const std::string& note : network.notes) fmt::print(stderr, "{}: note: {}\n", speaker, printable(note));
   }
-  return std::move(network.topology);
+  KnownNetwork known{network.topology.workers(), {}, {}};
+  if (!flags.is_discovered()) known.topology = network.topology;
+  if (flags.emulate) known.emulated = network.topology;
+  return known;
 }
 
 }  // namespace dssync::cli

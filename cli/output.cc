@@ -37,6 +37,19 @@ void write_result(const std::string& text) {
   if (!written) throw Error(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
 }
 
+void check_writable(const char* flag, const std::filesystem::path& file) {
+  namespace fs = std::filesystem;
+  if (file.empty()) return;
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  std::error_code unknown;
+  const auto refuse = [&](const std::string& why) {
+    throw InputError(fmt::format("{}: {} cannot be written: {} {}", flag, file.string(), folder.string(), why));
+  };
+  if (!fs::is_directory(folder, unknown)) refuse("is not a folder");
+  if (fs::is_directory(file, unknown)) throw InputError(fmt::format("{}: {} is a folder", flag, file.string()));
+  if (access(folder.c_str(), W_OK) != 0) refuse(fmt::format("may not be written to ({})", std::strerror(errno)));
+}
+
 Style style_of_output(const std::string& color) { return {.utf8 = locale_is_utf8(), .color = wants_color(color)}; }
 
 PatienceNote::PatienceNote(std::string text) {

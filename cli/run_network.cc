@@ -14,6 +14,20 @@ std::string workers_text(int workers) { return counted(static_cast<std::size_t>(
 
 }  // namespace
 
+int workers_of(int workers, const std::optional<Place>& place) {
+  if (workers == 0 && !place) {
+    throw InputError(
+        "--workers or --topology FILE is required, unless torchrun, mpirun or srun starts the workers and says how "
+        "many");
+  }
+  const int count = workers == 0 ? place->size : workers;
+  if (place && place->size != count) {
+    throw InputError(
+        fmt::format("--workers is {}, but {} started {}", count, place->launcher, workers_text(place->size)));
+  }
+  return count;
+}
+
 Topology flat_network(int workers, Bandwidth nic) {
   std::vector<Topology::HostSpec> hosts;
   for (int i = 0; i < workers; ++i) {
@@ -30,18 +44,7 @@ Topology flat_network(int workers, Bandwidth nic) {
 
 ReadResult network_of(const std::optional<std::string>& file, int workers, const Assumptions& assumptions,
                       const std::optional<Place>& place) {
-  if (!file && workers == 0 && !place) {
-    throw InputError(
-        "--topology or --workers is required, unless torchrun, mpirun or srun starts the workers and says how many");
-  }
-  if (!file) {
-    const int count = workers == 0 ? place->size : workers;
-    if (place && place->size != count) {
-      throw InputError(
-          fmt::format("--workers is {}, but {} started {}", count, place->launcher, workers_text(place->size)));
-    }
-    return {flat_network(count, assumptions.nic.value_or(kFlatNic)), {}};
-  }
+  if (!file) return {flat_network(workers_of(workers, place), assumptions.nic.value_or(kFlatNic)), {}};
   ReadResult result = read_topology(*file, assumptions);
   const int count = result.topology.workers();
   if (workers != 0 && workers != count) {

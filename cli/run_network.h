@@ -12,6 +12,10 @@ namespace dssync::cli {
 // The speed of the NICs of a flat network of which nothing is said.
 inline constexpr Bandwidth kFlatNic{1.25e9};  // 10 Gbit/s
 
+// How many workers there are. `workers` is 0 where it was not given, `place` empty where this process starts the
+// workers. Throws InputError where they do not agree, or neither says it.
+int workers_of(int workers, const std::optional<Place>& place);
+
 // So many hosts with one worker each, on one switch.
 Topology flat_network(int workers, Bandwidth nic);
 

@@ -8,6 +8,8 @@
 #include <fmt/ranges.h>
 
 #include "dssync/launch/local_workers.h"
+#include "dssync/testbed/testbed.h"
+#include "find_network.h"
 #include "live_line.h"
 #include "store_server.h"
 #include "tool.h"
@@ -43,22 +45,33 @@ Place local_place(int rank, int size) {
   return place;
 }
 
-int launch(const std::string& speaker, const NetworkFlags& flags, const Topology& topology, const WorkersJob& job) {
+// The job of a worker in a testbed, or null, once it knows its network.
+Job job_on(const std::string& speaker, const NetworkFlags& flags, const KnownNetwork& network, const Testbed* testbed,
+           const WorkersJob& job) {
+  return [&, testbed](World& world, WorkerEnding& ending) {
+    // Only links that the workers know by the same numbers can be counted.
+    const bool is_counted = testbed != nullptr && network.topology;
+    const LinkCounter count = is_counted ? LinkCounter([testbed] { return testbed->bytes(); }) : nullptr;
+    const Topology topology = network.topology ? *network.topology : find_network(speaker, flags, world);
+    return job(world, ending, {topology, testbed != nullptr, count});
+  };
+}
+
+int launch(const std::string& speaker, const NetworkFlags& flags, const KnownNetwork& network, const WorkersJob& job) {
   std::optional<Testbed> testbed;
-  if (flags.emulate) {
-    testbed.emplace(topology, "", flags.source());
+  if (network.emulated) {
+    testbed.emplace(*network.emulated, "", flags.is_discovered() ? flags.emulated : flags.source());
     fmt::print(stderr, "{}: emulating the network as testbed {}\n", speaker, testbed->name());
   }
-  LocalWorkers workers(topology.workers(), [&](int rank, LauncherChannel& launcher) {
-    Place place = local_place(rank, topology.workers());
+  LocalWorkers workers(network.workers, [&](int rank, LauncherChannel& launcher) {
+    Place place = local_place(rank, network.workers);
     if (testbed) {
-      testbed->enter(topology.host_at(topology.position_of(rank)));
+      testbed->enter(network.emulated->host_at(network.emulated->position_of(rank)));
       place.store_host = testbed->fabric_address();
     }
     place.store_port = static_cast<std::uint16_t>(std::stoi(launcher.receive()));
-    return run_worker(speaker, place, &launcher, flags.timeout, [&](World& world, WorkerEnding& ending) {
-      return job(world, ending, testbed ? &*testbed : nullptr);
-    });
+    return run_worker(speaker, place, &launcher, flags.timeout,
+                      job_on(speaker, flags, network, testbed ? &*testbed : nullptr, job));
   });
   StoreServer store(flags.port);
   workers.broadcast(std::to_string(store.port()));
@@ -73,11 +86,10 @@ int launch(const std::string& speaker, const NetworkFlags& flags, const Topology
 
 }  // namespace
 
-int run_workers(const std::string& speaker, const NetworkFlags& flags, const Topology& topology,
+int run_workers(const std::string& speaker, const NetworkFlags& flags, const KnownNetwork& network,
                 const std::optional<Place>& own, const WorkersJob& job) {
-  if (!own) return launch(speaker, flags, topology, job);
-  return run_worker(speaker, *own, nullptr, flags.timeout,
-                    [&](World& world, WorkerEnding& ending) { return job(world, ending, nullptr); });
+  if (!own) return launch(speaker, flags, network, job);
+  return run_worker(speaker, *own, nullptr, flags.timeout, job_on(speaker, flags, network, nullptr, job));
 }
 
 }  // namespace dssync::cli

@@ -6,20 +6,27 @@
 #include <optional>
 #include <string>
 
+#include "dssync/benchmark/benchmark.h"
 #include "dssync/launch/place.h"
-#include "dssync/testbed/testbed.h"
 #include "dssync/topology/topology.h"
 #include "network_flags.h"
 #include "worker.h"
 
 namespace dssync::cli {
 
-// What a worker does; returns its exit status. `testbed` is null where there is none.
-using WorkersJob = std::function<int(World& world, WorkerEnding& ending, const Testbed* testbed)>;
+// What the workers run on.
+struct RunNetwork {
+  Topology topology;  // as they were told, or as they found out
+  bool is_emulated = false;
+  LinkCounter count;  // null where nobody counts
+};
+
+// What a worker does; returns its exit status.
+using WorkersJob = std::function<int(World& world, WorkerEnding& ending, const RunNetwork& network)>;
 
 // Returns the exit status; what went wrong in a worker has been told as "SPEAKER: rank 3: ...". `own` is empty where
 // this process starts the workers. Call it before this process has threads. Throws where nothing could be started.
-int run_workers(const std::string& speaker, const NetworkFlags& flags, const Topology& topology,
+int run_workers(const std::string& speaker, const NetworkFlags& flags, const KnownNetwork& network,
                 const std::optional<Place>& own, const WorkersJob& job);
 
 }  // namespace dssync::cli

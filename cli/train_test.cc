@@ -173,6 +173,19 @@ TEST(TrainFlagsTest, EveryFlagArrives) {
   EXPECT_EQ(command.format, "json");
 }
 
+TEST(TrainFlagsTest, NetworksToFindOutAndToEmulate) {
+  const NetworkFlags hidden =
+      parse({"--topology", "auto", "--emulate", "net.yaml", "--save-topology", "found.yaml"}).network;
+  EXPECT_TRUE(hidden.is_discovered() && hidden.emulate);
+  EXPECT_EQ(hidden.emulated, "net.yaml");
+  EXPECT_EQ(hidden.save_topology, "found.yaml");
+  EXPECT_EQ(hidden.source(), "auto");
+  const NetworkFlags told = parse({"--emulate", "--topology", "net.yaml"}).network;
+  EXPECT_TRUE(!told.is_discovered() && told.emulate && told.emulated.empty());
+  EXPECT_FALSE(parse({"--topology", "./auto"}).network.is_discovered());
+  EXPECT_FALSE(parse({}).network.emulate);
+}
+
 TEST(TrainFlagsTest, FlagsOfTheMethods) {
   EXPECT_EQ(parse({"--method", "bsp-ring", "--bucket", "2MB"}).sync.options.bucket_bytes, 2'000'000);
   EXPECT_EQ(parse({"--method", "local-sgd", "--period", "5", "--overlap"}).sync.options.period, 5);

@@ -10,6 +10,7 @@
 #include "bindings.h"
 #include "dssync/base/units.h"
 #include "dssync/topology/read.h"
+#include "dssync/topology/write.h"
 
 namespace dssync::python {
 namespace {
@@ -65,7 +66,8 @@ py::dict cost_of_plan(const PlanOnNetwork& on) {
 void bind_planning(py::module_& module) {
   py::class_<Topology>(module, "Topology")
       .def_property_readonly("workers", &Topology::workers)
-      .def_property_readonly("names", &worker_names);
+      .def_property_readonly("names", &worker_names)
+      .def("yaml", &write_yaml_topology);
   module.def("read_topology", [](const std::filesystem::path& file) {
     ReadResult result = read_topology(file);
     return std::pair(std::move(result.topology), std::move(result.notes));

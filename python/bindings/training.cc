@@ -12,6 +12,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "bindings.h"
+#include "dssync/runtime/discover_network.h"
 #include "dssync/runtime/synchronizer.h"
 #include "dssync/runtime/world.h"
 
@@ -148,7 +149,8 @@ void bind_training(py::module_& module) {
       .def(py::init(&make_world), py::arg("store"), py::arg("news").none(true), py::kw_only(), py::arg("rank"),
            py::arg("size"), py::arg("timeout"), py::arg("address"), py::arg("make_channel").none(true), WithoutGil())
       .def("agree", &World::agree, WithoutGil())
-      .def("report_failure", &World::report_failure, WithoutGil());
+      .def("report_failure", &World::report_failure, WithoutGil())
+      .def("discover_network", [](World& world) { return discover_network(world).file; }, WithoutGil());
 
   py::class_<Averaging>(module, "Averaging")
       .def(py::init(&make_averaging), py::arg("world"), py::arg("topology"), py::arg("parameters"), py::arg("buffers"),

@@ -15,6 +15,7 @@ from torch.distributed import distributed_c10d
 
 from . import _dssync
 from ._dssync import AgreementError, InputError, PeerError
+from .planning import Topology
 
 ChannelFactory = Callable[[List[int], int, str], Any]
 
@@ -45,6 +46,16 @@ def join(device: torch.device, timeout: timedelta) -> _dssync.World:
         address=address,
         make_channel=_channel_factory(device, own, address, timeout),
     )
+
+
+def discovered(world: _dssync.World, device: torch.device) -> Topology:
+    """The network that the ranks find by measuring. Collective."""
+    if device.type != "cpu":
+        raise InputError(
+            f'topology="auto" measures with messages from the memory of CPUs, but the model is on {device}; expected the '
+            "file of a topology, such as dssync bench --topology auto --save-topology FILE writes"
+        )
+    return Topology.parse(world.discover_network())
 
 
 @contextlib.contextmanager

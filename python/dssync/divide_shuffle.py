@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 
 from . import _dssync
 from ._dssync import Error, InputError
-from ._joining import join, one_device, telling_others
+from ._joining import discovered, join, one_device, telling_others
 from .planning import AnyTopology, Plan, as_topology
 
 NamedTensors = List[Tuple[str, torch.Tensor]]
@@ -53,7 +53,7 @@ class DivideShuffle:
         timeout: timedelta = DEFAULT_TIMEOUT,
     ) -> None:
         """
-        topology: the network, or the file that describes it, with one worker for each rank
+        topology: the network, or the file that describes it, with one worker for each rank; "auto": the ranks measure it
         disagreement: how far the replicas may stay apart; smaller is closer and slower
         overlap: average while the next gradient is computed
         adapt: watch the links while training, and plan again where they become slower or faster
@@ -76,9 +76,10 @@ class DivideShuffle:
         with telling_others(self._world):
             _check_model(model)
             _check_optimizer(model, optimizer)
+            self.topology = discovered(self._world, self._device) if topology == "auto" else as_topology(topology)
             self._averaging = _dssync.Averaging(
                 self._world,
-                as_topology(topology)._native,
+                self.topology._native,
                 self._parameters,
                 list(model.named_buffers()),
                 self._collect_state,

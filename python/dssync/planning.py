@@ -37,6 +37,10 @@ class Topology:
         """Of the workers, by rank."""
         return self._native.names
 
+    def yaml(self) -> str:
+        """As a topology file."""
+        return self._native.yaml()
+
     def __repr__(self) -> str:
         return f"Topology({self.workers} workers)"
 

@@ -90,7 +90,7 @@ def test_bench_text_names_methods_and_links(network, state):
     (["--workers", 2, "--methods", "bsp-ring", "--overlap"], "--overlap belongs to"),
     (["--topology", "nowhere.yaml"], "nowhere.yaml"),
     (["--workers", 2, "--bytes", "8"], "--bytes: "),
-    ([], "--topology or --workers is required"),
+    ([], "--workers or --topology FILE is required"),
 ])
 def test_bad_usage_of_bench_is_named(arguments, complaint):
     result = call("bench", *arguments)

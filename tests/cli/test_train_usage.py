@@ -38,7 +38,7 @@ def test_without_pytorch_the_verb_says_so(tmp_path):
 @pytest.mark.parametrize(
     "arguments, words",
     [
-        ([], ["--topology or --workers is required", "torchrun"]),
+        ([], ["--workers or --topology FILE is required", "torchrun"]),
         (["--workers", "0"], ["--workers: expected a whole number from 1 to", "'0'"]),
         (["--workers", "2", "--topology", TWO_RACKS], ["two-racks.yaml", "8 workers", "--workers is 2"]),
         (["--topology", "nowhere.yaml"], ["nowhere.yaml"]),

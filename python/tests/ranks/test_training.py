@@ -78,6 +78,19 @@ def test_without_disagreement_it_is_one_large_batch(options, size):
     assert torch.allclose(flat(model.parameters()), reference, atol=1e-6)
 
 
+def test_finds_out_its_network(options, size):
+    if size > 2:
+        pytest.skip("takes ten seconds, and one with two ranks")
+    model = small_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    sync = dssync.DivideShuffle(model, optimizer, **{**options, "topology": "auto"})
+    text = sync.topology.yaml()
+    assert sync.topology.workers == size and "nic: " in text
+    assert same_on_all_ranks([torch.tensor([*text.encode()])])
+    assert dssync.Topology.parse(text).names == sync.topology.names
+    train(model, optimizer, sync, 2)
+
+
 def test_follows_the_plan(options, network, size):
     model = small_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <set>
@@ -19,11 +20,32 @@ constexpr int kFlat = 36;    // matchings without a sign of racks that make a fl
 constexpr int kStable = 12;  // matchings that have not changed the racks
 constexpr int kMost = 60;    // matchings
 constexpr int kSmall = 4;    // hosts: fewer cannot fill an uplink that holds two of them
+constexpr int kFew = 3;      // matchings where there are no racks
+
+constexpr double kUnmeasured = 1.25e9;  // bytes per second of a NIC that nothing is known about
 
 std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
 std::string rack_name(int rack) {
   return rack < 26 ? fmt::format("rack-{}", static_cast<char>('a' + rack)) : fmt::format("rack-{}", rack + 1);
+}
+
+// Hosts have the names that they have.
+std::string switch_name(std::string name, const std::vector<std::string>& hosts) {
+  while (std::find(hosts.begin(), hosts.end(), name) != hosts.end()) name += "-switch";
+  return name;
+}
+
+// More digits would be noise.
+Bandwidth three_digits(double bytes_per_second) {
+  return parse_bandwidth(fmt::format("{:.3g}Mbps", bytes_per_second * 8e-6));
+}
+
+// The middle one, or of two the larger. REQUIRES: there is one.
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
 }
 
 // Values that differ by less than the tolerance become their common mean.
@@ -56,7 +78,7 @@ class Discovery::State {
 
   std::optional<Matching> next() {
     const int done = static_cast<int>(measured.size());
-    if (done >= max_matchings(count())) return std::nullopt;
+    if (done >= max_matchings(count(), options)) return std::nullopt;
     const int first = std::max(kFirst, tournament());
     if (done < first) return next_of_tournament();
     conclude();
@@ -181,7 +203,10 @@ std::optional<Matching> Discovery::next() { return state_->next(); }
 
 void Discovery::add(const MeasuredMatching& measured) { state_->add(measured); }
 
-int Discovery::max_matchings(int hosts) { return hosts < 2 ? 0 : hosts < kSmall ? 3 : kMost; }
+int Discovery::max_matchings(int hosts, const DiscoveryOptions& options) {
+  if (hosts < 2) return 0;
+  return hosts < kSmall || options.flat ? kFew : kMost;
+}
 
 namespace {
 
@@ -194,15 +219,15 @@ Topology topology_of(const RackModel& model, const std::vector<std::string>& nam
     together[index(model.rack[host])] += model.nic[host];
   }
   Topology::SwitchSpec core;
-  core.name = "core";
+  core.name = switch_name("core", names);
   std::vector<Topology::SwitchSpec> switches{core};
-  std::vector<std::string> rack_of(size.size(), "core");
+  std::vector<std::string> rack_of(size.size(), core.name);
   for (std::size_t rack = 0; rack < size.size() && size.size() > 1; ++rack) {
     if (size[rack] < 2) continue;
     Topology::SwitchSpec spec;
-    spec.name = rack_of[rack] = rack_name(static_cast<int>(switches.size()) - 1);
+    spec.name = rack_of[rack] = switch_name(rack_name(static_cast<int>(switches.size()) - 1), names);
     spec.parent = core.name;
-    spec.uplink = {std::min(model.uplink[rack], together[rack])};
+    spec.uplink = three_digits(std::min(model.uplink[rack], together[rack]));
     switches.push_back(spec);
   }
   std::vector<Topology::HostSpec> hosts;
@@ -211,11 +236,32 @@ Topology topology_of(const RackModel& model, const std::vector<std::string>& nam
     Topology::HostSpec spec;
     spec.name = names[host];
     spec.switch_name = rack_of[rack];
-    spec.nic = {size[rack] < 2 ? std::min(model.nic[host], model.uplink[rack]) : model.nic[host]};
+    spec.nic = three_digits(size[rack] < 2 ? std::min(model.nic[host], model.uplink[rack]) : model.nic[host]);
     spec.workers = workers[host];
     hosts.push_back(spec);
   }
   return Topology::build(switches, hosts, "discovered network");
+}
+
+RackModel flat_model(std::size_t hosts, double nic) {
+  RackModel model;
+  model.rack.assign(hosts, 0);
+  model.nic.assign(hosts, nic);
+  model.uplink.assign(1, std::numeric_limits<double>::infinity());
+  return model;
+}
+
+// The median of all.
+double usual_rate(const std::vector<MeasuredMatching>& measured) {
+  std::vector<double> rates;
+  for (const MeasuredMatching& matching : measured) {
+    for (const MeasuredMatching::Rates& pair : matching.rates) {
+      for (const Bandwidth rate : {pair.forward, pair.backward}) {
+        if (rate.bytes_per_second > 0) rates.push_back(rate.bytes_per_second);
+      }
+    }
+  }
+  return rates.empty() ? kUnmeasured : median(std::move(rates));
 }
 
 double unexplained_by(const RackModel& model, const std::vector<MeasuredMatching>& measured) {
@@ -228,16 +274,20 @@ double unexplained_by(const RackModel& model, const std::vector<MeasuredMatching
       }
     }
   }
-  if (residuals.empty()) return 0;
-  const auto middle = residuals.begin() + static_cast<std::ptrdiff_t>(residuals.size() / 2);
-  std::nth_element(residuals.begin(), middle, residuals.end());
-  return *middle;
+  return residuals.empty() ? 0 : median(std::move(residuals));
 }
 
 }  // namespace
 
 DiscoveredNetwork Discovery::result() const {
-  RackModel model = fit_racks(state_->measured, state_->model.rack);
+  if (state_->measured.empty()) {
+    return {topology_of(flat_model(state_->hosts.size(), kUnmeasured), state_->hosts, state_->workers),
+            true,
+            0,
+            {"nothing was measured; NICs of 10 Gbit/s are assumed."}};
+  }
+  RackModel model = state_->options.flat ? flat_model(state_->hosts.size(), usual_rate(state_->measured))
+                                         : fit_racks(state_->measured, state_->model.rack);
   const double unexplained = unexplained_by(model, state_->measured);
   even_out(model.nic, state_->options.tolerance);
   std::vector<double> uplinks;

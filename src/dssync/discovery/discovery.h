@@ -36,6 +36,7 @@ struct MeasuredMatching {
 struct DiscoveryOptions {
   unsigned seed = 1;       // of the random matchings
   double tolerance = 0.2;  // rates that differ by less are the same
+  bool flat = false;       // there are no racks to be found, and all NICs are alike: a few matchings tell their rate
 };
 
 struct DiscoveredNetwork {
@@ -52,7 +53,7 @@ class Discovery {
                      const DiscoveryOptions& options = {});
   ~Discovery();
 
-  // The transfers to measure next; nothing when enough is known. At most max_matchings(hosts) of them.
+  // The transfers to measure next; nothing when enough is known. At most max_matchings(hosts, options) of them.
   std::optional<Matching> next();
 
   // Of the last matching that next() returned. A rate of 0 means that it was not measured.
@@ -62,7 +63,7 @@ class Discovery {
   DiscoveredNetwork result() const;
 
   // With 0.3 s for each matching, discovery stays below 20 s.
-  static int max_matchings(int hosts);
+  static int max_matchings(int hosts, const DiscoveryOptions& options = {});
 
  private:
   class State;

@@ -234,6 +234,58 @@ TEST(DiscoveryTest, FewHostsAreFlat) {
   EXPECT_THROW(Discovery({}), InputError);
 }
 
+TEST(DiscoveryTest, NothingMeasuredIsSaid) {
+  const DiscoveredNetwork found = Discovery({"alone"}).result();
+  EXPECT_EQ(found.topology.link(0).capacity, parse_bandwidth("10Gbps"));
+  EXPECT_THAT(found.notes, ::testing::ElementsAre(::testing::HasSubstr("nothing was measured")));
+}
+
+TEST(DiscoveryTest, WhatIsFlatBeforehandTakesFewMatchings) {
+  const Topology noisy = testing::hosts_with_nics({10e6, 30e6, 20e6, 25e6, 20e6, 15e6});
+  Laboratory laboratory(noisy, 0.05, 1);
+  const DiscoveryOptions options{.flat = true};
+  Discovery discovery(names_of(noisy), {}, options);
+  int count = 0;
+  for (; const auto matching = discovery.next(); ++count) discovery.add(laboratory.measure(*matching));
+  EXPECT_EQ(count, Discovery::max_matchings(6, options));
+  EXPECT_LT(count, 5);
+  EXPECT_THAT(write_yaml_topology(discovery.result().topology), ::testing::HasSubstr("\"h[0-5]\", switch: \"core\""));
+}
+
+TEST(DiscoveryTest, RatesHaveThreeDigits) {
+  Discovery discovery({"a", "b"});
+  discovery.add({*discovery.next(), {{{12.3456e6}, {12.3456e6}}}});
+  EXPECT_THAT(write_yaml_topology(discovery.result().topology), ::testing::HasSubstr("nic: 98.8Mbps"));
+}
+
+TEST(DiscoveryTest, HostsKeepTheirNames) {
+  const Topology racks = testing::racks(2, 4, 25e6, 25e6);
+  Laboratory laboratory(racks, 0.05, 1);
+  Discovery discovery({"core", "rack-a", "c", "d", "e", "f", "g", "h"});
+  while (const auto matching = discovery.next()) discovery.add(laboratory.measure(*matching));
+  const Topology topology = discovery.result().topology;
+  EXPECT_EQ(topology.worker_name(0), "core");
+  EXPECT_EQ(topology.worker_name(1), "rack-a");
+  EXPECT_EQ(topology.node(topology.root()).name, "core-switch");
+}
+
+// No transfer is faster than its NICs, but it may seem to be faster than its uplinks.
+TEST(DiscoveryTest, OneWrongMatchingDoesNotMatter) {
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    const Topology topology = random_racks(seed, false);
+    Laboratory laboratory(topology, 0.05, seed);
+    Discovery discovery(names_of(topology));
+    for (unsigned count = 0; const auto matching = discovery.next(); ++count) {
+      MeasuredMatching measured = laboratory.measure(*matching);
+      for (MeasuredMatching::Rates& rates : measured.rates) {
+        if (count == seed % 12) rates.forward = rates.backward = {std::min(2 * rates.forward.bytes_per_second, 25e6)};
+      }
+      discovery.add(measured);
+    }
+    EXPECT_EQ(racks_of(discovery.result().topology), racks_of(topology)) << "seed " << seed;
+  }
+}
+
 TEST(DiscoveryTest, DoesWithoutSomeRates) {
   const Topology topology = testing::racks(2, 6, 25e6, 37.5e6);
   Laboratory laboratory(topology, 0.05, 1);

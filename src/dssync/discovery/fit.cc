@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -15,6 +16,7 @@ constexpr double kPriceOfRack = 40;  // in squared deviations: a rack must expla
 constexpr double kFilled = 0.88;     // of what NICs would allow: below that something else was full
 constexpr double kSlow = 0.85;       // likewise, of a single pair
 constexpr double kSimilar = 0.85;    // of NICs
+constexpr std::size_t kAlike = 3;    // sums that show the capacity of an uplink
 constexpr int kSweeps = 12;
 constexpr int kPasses = 3;  // each with better NICs
 
@@ -202,7 +204,6 @@ class Fitter {
  private:
   void fit_uplinks(RackModel& model) const {
     const std::size_t racks = model.uplink.size();
-    std::vector<double> most(racks, 0);
     std::vector<bool> filled(racks, false);
     std::vector<std::vector<double>> sums(racks);
     std::vector<double> sent(racks);
@@ -221,24 +222,23 @@ class Fitter {
       for (std::size_t rack = 0; rack < racks; ++rack) {
         if (sent[rack] <= 0) continue;
         filled[rack] = filled[rack] || sent[rack] < kFilled * possible[rack];
-        most[rack] = std::max(most[rack], sent[rack]);
         sums[rack].push_back(sent[rack]);
       }
     }
     for (std::size_t rack = 0; rack < racks; ++rack) {
-      if (filled[rack]) model.uplink[rack] = mean_of_top(sums[rack], most[rack]);
+      if (filled[rack]) model.uplink[rack] = top_of(std::move(sums[rack]));
     }
   }
 
-  static double mean_of_top(const std::vector<double>& values, double most) {
-    double sum = 0;
-    int count = 0;
-    for (const double value : values) {
-      if (value < kFilled * most) continue;
-      sum += value;
-      ++count;
+  // The mean of the largest sums that are alike: where the uplink was full. One that stands alone is an error.
+  static double top_of(std::vector<double> sums) {
+    std::sort(sums.begin(), sums.end(), std::greater<>());
+    const std::size_t enough = std::min(kAlike, sums.size());
+    for (auto first = sums.begin();; ++first) {
+      const auto last = std::find_if(first, sums.end(), [&](double sum) { return sum < kFilled * *first; });
+      const auto count = static_cast<std::size_t>(last - first);
+      if (count >= enough || last == sums.end()) return std::accumulate(first, last, 0.0) / static_cast<double>(count);
     }
-    return sum / count;
   }
 
   double misfit_of(const RackModel& model) const {

@@ -66,6 +66,7 @@ class World {
   int rank() const { return options_.rank; }
   int size() const { return options_.size; }
   std::vector<Rank> everyone() const;  // ascending
+  const std::string& address() const { return options_.address; }
   std::chrono::milliseconds timeout() const { return options_.timeout; }
   const Store& store() const { return store_; }
 
