@@ -7,7 +7,7 @@ Two racks of four workers on an emulated network, NICs of 200 Mbit/s, a model of
 
 cut          the core falls from 200 to 25 Mbit/s and comes back, with the adapting plan, the same plan without adapting, bsp-ring,
              and fresh runs that are planned for what the network has become; --report writes their logs as one page
-nic          a real flow contends for one NIC
+nic          one NIC is slowed down to 40 Mbit/s; and real flows contend for it
 slow-worker  one worker computes twice as long
 wave         the core has 25 Mbit/s for 5 s, 200 for 5 s, and so on for two minutes; beside both static plans
 
@@ -155,20 +155,23 @@ def cut(options):
         subprocess.run([options.tool, "report", *logs, "--output", options.report], check=True)
 
 
-def nic(options):
-    """A real flow takes most of one NIC."""
-    with Run(options, "nic", []) as run:
-        run.wait_for(iterations=30)
-        start = run.done()
-        flow = subprocess.Popen([options.tool, "testbed", "contend", "a1 out", "40Mbps", "--traffic", "--for", "25s"],
-                                stderr=subprocess.DEVNULL)
-        run.wait_for(seconds=25)
-        flow.wait()
-        end = run.done()
-        found = {link["name"] for event in run.events("replanned") if start < event["iteration"] <= end for link in event["links"]}
-        print(f"\nlinks of new plans while a flow leaves 40 Mbit/s of `a1 out`: {', '.join(sorted(found)) or 'none'}")
-        for event in run.events("replanned"):
-            print(f"  after iteration {event['iteration']} (flow from {start} to {end}): {event['reason']}")
+def nic(options, flows=3):
+    """Less of one NIC: by its shaping, and by flows of another job."""
+    contend = [options.tool, "testbed", "contend", "a1 out", "40Mbps"]
+    for name in ("shaped", "flows"):
+        with Run(options, f"nic-{name}", []) as run:
+            run.wait_for(iterations=20)
+            start = run.done()
+            if name == "shaped":
+                subprocess.run(contend, check=True, capture_output=True)
+            else:
+                for _ in range(flows):
+                    subprocess.Popen([*contend, "--traffic", "--for", "25s"], stderr=subprocess.DEVNULL)
+            run.wait_for(seconds=26)
+            print(f"\n`a1 out` {name}, from iteration {start} on: {shown(run.seconds(5, start))} per iteration before, "
+                  f"{shown(run.seconds(start + 15, run.done()))} in the end")
+            for event in run.events("replanned"):
+                print(f"  after iteration {event['iteration']}: {event['reason']}", flush=True)
 
 
 def slow_worker(options):
