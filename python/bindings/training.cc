@@ -150,7 +150,8 @@ void bind_training(py::module_& module) {
            py::arg("size"), py::arg("timeout"), py::arg("address"), py::arg("make_channel").none(true), WithoutGil())
       .def("agree", &World::agree, WithoutGil())
       .def("report_failure", &World::report_failure, WithoutGil())
-      .def("discover_network", [](World& world) { return discover_network(world).file; }, WithoutGil());
+      .def(
+          "discover_network", [](World& world) { return discover_network(world).file; }, WithoutGil());
 
   py::class_<Averaging>(module, "Averaging")
       .def(py::init(&make_averaging), py::arg("world"), py::arg("topology"), py::arg("parameters"), py::arg("buffers"),

@@ -30,11 +30,11 @@ using Clock = std::chrono::steady_clock;
 constexpr double kTransferSeconds = 0.24;  // with what a matching needs besides, 0.3
 constexpr double kWarmUp = 0.3;            // part of a transfer after which rates count,
 constexpr double kCoolDown = 0.9;          // and after which no more: other pairs may have ended
-constexpr double kMostSeconds = 18;        // after so long, what is known must do
-constexpr int kWindow = 6;                 // messages under way in each direction
+constexpr double kMostSeconds = 17;        // after so long, what is known must do
+constexpr int kWindow = 4;                 // messages under way in each direction
 constexpr int kTag = 1;
 
-constexpr double kMessageSeconds = 0.002;  // that a message takes a host of median speed
+constexpr double kMessageSeconds = 0.003;  // that a message takes a host of median speed
 constexpr int64_t kFirstMessageBytes = 16'384;
 constexpr int64_t kFewestMessageBytes = 1'024;
 constexpr int64_t kMostMessageBytes = 4'194'304;
