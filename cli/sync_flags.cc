@@ -21,10 +21,12 @@ std::string names_text(const std::vector<Method>& methods, const char* between) 
   return fmt::format("{}", fmt::join(names, between));
 }
 
+LimitFlag parse_fixed_limit(const std::string& text) { return {parse_nonnegative(text), false}; }
+
 LimitFlag parse_limit(const std::string& text) {
   if (text == "auto") return {.is_steered = true};
   if (text.starts_with("auto:")) return {parse_nonnegative(text.substr(5)), true};
-  return {parse_nonnegative(text), false};
+  return parse_fixed_limit(text);
 }
 
 }  // namespace
@@ -37,17 +39,12 @@ std::vector<std::string> method_names() {
 
 void add_sync_flags(CLI::App& app, SyncFlags& flags, const std::string& group, LimitKind limit) {
   SyncOptions& options = flags.options;
-  if (limit == LimitKind::kSteerable) {
-    add_parsed(app, "--disagreement", flags.limit, parse_limit,
-               "ds-sync: the largest S allowed (default 0.5); auto or auto:S allows less while steps are large")
-        ->type_name("S")
-        ->group(group);
-  } else {
-    add_parsed(app, "--disagreement", flags.limit.most, parse_nonnegative,
-               "ds-sync: the largest S allowed (default 0.5)")
-        ->type_name("S")
-        ->group(group);
-  }
+  const bool may_steer = limit == LimitKind::kSteerable;
+  add_parsed(app, "--disagreement", flags.limit, may_steer ? parse_limit : parse_fixed_limit,
+             std::string("ds-sync: the largest S allowed (default 0.5)") +
+                 (may_steer ? "; auto or auto:S allows less while steps are large" : ""))
+      ->type_name("S")
+      ->group(group);
   add_parsed(app, "--group-limit", options.group_limit, whole_number_from(2),
              "ds-sync: the largest group allowed (default: none)")
       ->type_name("G")

@@ -24,6 +24,8 @@ std::string start_as_text(const StartReport& report);
 
 // "epoch 1: accuracy 87.3 %, loss 0.352 after 12.3 s".
 std::string evaluation_as_text(const EvaluationReport& report);
+
+// "after iteration 41: rack-a up 200 Mbit/s -> 25 Mbit/s; new plan (...) for 450 ms instead of 2.2 s per iteration".
 std::string replanned_as_text(const ReplanReport& report);
 
 std::string summary_as_text(const TrainSummary& summary, const Style& style);

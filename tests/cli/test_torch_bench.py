@@ -7,27 +7,17 @@ import subprocess
 
 import pytest
 from conftest import ENVIRONMENT, ROOT, TOOL
-from train_helper import ENDLESS, SMALL, events, finish, needs_torch, running, wait_for_iterations
+from train_helper import ENDLESS, SMALL, events, finish, needs_torch, running, two_racks, wait_for_iterations
 
 pytestmark = needs_torch
 
-RACKS = """
-defaults: {nic: 100Mbps}
-switches:
-  - {name: core}
-  - {name: left, parent: core, uplink: 25Mbps}
-  - {name: right, parent: core, uplink: 25Mbps}
-hosts:
-  - {name: "l[0-1]", switch: left}
-  - {name: "r[0-1]", switch: right}
-"""
 PATIENCE = 120
 
 
 @pytest.fixture
 def network(tmp_path):
     file = tmp_path / "racks.yaml"
-    file.write_text(RACKS)
+    file.write_text(two_racks("100Mbps", "25Mbps"))
     return file
 
 

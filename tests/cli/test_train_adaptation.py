@@ -6,20 +6,10 @@ import subprocess
 
 import pytest
 from conftest import ENVIRONMENT, ROOT, TOOL
-from train_helper import SMALL, eventually, events, finish, needs_torch, running, train, wait_for_iterations
+from train_helper import SMALL, eventually, events, finish, needs_torch, running, train, two_racks, wait_for_iterations
 
 pytestmark = needs_torch
 
-RACKS = """
-defaults: {nic: 100Mbps}
-switches:
-  - {name: core}
-  - {name: left, parent: core, uplink: 100Mbps}
-  - {name: right, parent: core, uplink: 100Mbps}
-hosts:
-  - {name: "l[0-1]", switch: left}
-  - {name: "r[0-1]", switch: right}
-"""
 # A model of 1.6 MB, which takes a tenth of a second to average.
 LARGE = ["--data", "synthetic", "--train-examples", "512", "--test-examples", "64", "--batch", "2", "--model", "mlp", "--hidden", "500",
          "--epochs", "1000000", "--evaluate-every", "0"]
@@ -27,7 +17,7 @@ LARGE = ["--data", "synthetic", "--train-examples", "512", "--test-examples", "6
 
 def test_a_slow_core_is_found_and_planned_around(needs_namespaces, tmp_path):
     network, log = tmp_path / "racks.yaml", tmp_path / "run.jsonl"
-    network.write_text(RACKS)
+    network.write_text(two_racks("100Mbps", "100Mbps"))
     environment = {"DSSYNC_STATE": str(tmp_path / "state")}
 
     def contend(link, rate):
@@ -54,7 +44,7 @@ def test_a_slow_core_is_found_and_planned_around(needs_namespaces, tmp_path):
 def test_nothing_changes_on_loopback(tmp_path):
     """The links of the file are slower than this machine's, so nothing is ever slower than they say."""
     network, log = tmp_path / "racks.yaml", tmp_path / "run.jsonl"
-    network.write_text(RACKS.replace("100Mbps", "2Mbps"))
+    network.write_text(two_racks("2Mbps", "2Mbps"))
     stdout, _ = train("--topology", network, "--log", log, *SMALL, "--epochs", 2, "--format", "json")
     assert json.loads(stdout)["plan_changes"] == 0
     assert not any(event["event"] == "replanned" for event in events(log))
@@ -63,7 +53,7 @@ def test_nothing_changes_on_loopback(tmp_path):
 @pytest.mark.parametrize("mode", ["--overlap", "--in-line"])
 def test_the_limit_can_be_steered(tmp_path, mode):
     network, log = tmp_path / "racks.yaml", tmp_path / "run.jsonl"
-    network.write_text(RACKS.replace("100Mbps", "2Mbps"))
+    network.write_text(two_racks("2Mbps", "2Mbps"))
     stdout, _ = train("--topology", network, "--log", log, *SMALL, "--epochs", 12, "--disagreement", "auto", mode, "--format", "json")
     assert json.loads(stdout)["plan_changes"] == sum(event["event"] == "replanned" for event in events(log))
     [started] = [event for event in events(log) if event["event"] == "started"]

@@ -25,6 +25,20 @@ PATIENCE = 60
 eventually = functools.partial(conftest.eventually, patience=PATIENCE)
 
 
+def two_racks(nic, uplink):
+    """A topology file: two hosts in each of the racks left and right."""
+    return f"""
+defaults: {{nic: {nic}}}
+switches:
+  - {{name: core}}
+  - {{name: left, parent: core, uplink: {uplink}}}
+  - {{name: right, parent: core, uplink: {uplink}}}
+hosts:
+  - {{name: "l[0-1]", switch: left}}
+  - {{name: "r[0-1]", switch: right}}
+"""
+
+
 def free_port():
     """A port that nobody uses now. It may be taken in between; no test fails for good because of that."""
     with socket.socket() as probe:

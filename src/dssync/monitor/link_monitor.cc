@@ -11,15 +11,13 @@
 #include "dssync/monitor/blame.h"
 #include "dssync/monitor/cables.h"
 #include "dssync/monitor/observation.h"
+#include "dssync/monitor/overhead.h"
 
 namespace dssync {
 namespace {
 
 // Before a stage's overhead is known it must be this much slower than expected to be called slow.
 constexpr double kUncalibrated = 2.0;
-constexpr double kTypicalOverhead = 1.1;
-constexpr double kMostOverhead = 1.6;
-constexpr std::size_t kCalibration = 2;  // batches
 // A correction that is smaller leaves an estimate as it is: plans should not follow noise.
 constexpr double kLeastCorrection = 1.1;
 // A suspect of which so much more was proven is none.
@@ -30,38 +28,6 @@ constexpr std::int64_t kPatience = 3;
 constexpr std::int64_t kFresh = 4;
 
 std::size_t index(int value) { return static_cast<std::size_t>(value); }
-
-// How much longer a stage usually takes than the busiest of its links would need: pipelines that fill, messages, the
-// CPU.
-class Overhead {
- public:
-  bool known() const { return known_; }
-  double factor() const { return factor_; }
-
-  void add(double ratio) {
-    if (known_) return;
-    ratios_.push_back(ratio);
-    if (ratios_.size() < kCalibration) return;
-    factor_ = std::clamp(median(ratios_), 1.0, kMostOverhead);
-    known_ = true;
-  }
-
-  // What it takes at best is overhead, the rest was contention.
-  void lower_to(double ratio) {
-    if (known_) factor_ = std::clamp(ratio, 1.0, factor_);
-  }
-
-  // To be learned anew; the old figure will do meanwhile.
-  void doubt() {
-    known_ = false;
-    ratios_.clear();
-  }
-
- private:
-  bool known_ = false;
-  double factor_ = kTypicalOverhead;
-  std::vector<double> ratios_;
-};
 
 struct LinkState {
   double nominal = 0;
