@@ -20,6 +20,7 @@ TOPOLOGY = "examples/topologies/two-racks.yaml"
 METHODS = {
     "bsp-ring": ["--method", "bsp-ring"],
     "ds-sync": ["--method", "ds-sync"],
+    "ds-sync, S at most 1": ["--method", "ds-sync", "--disagreement", "1"],
     "ds-sync, overlapped": ["--method", "ds-sync", "--overlap"],
     "ds-sync, published schedule": ["--method", "ds-sync", "--schedule", "published"],
     "bsp-hierarchical": ["--method", "bsp-hierarchical"],

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What ds-sync makes of a network that changes while it trains: the figures of docs/adaptation.md.
 
-    bench/adaptation.py build/release/cli/dssync cut|nic|slow-worker|wave|all [--report FILE]
+    bench/adaptation.py build/release/cli/dssync cut|nic|slow-worker|wave|accuracy|all [--report FILE]
 
 Two racks of four workers on an emulated network, NICs of 200 Mbit/s, a model of 8 MB (mlp), each worker with one thread.
 
@@ -9,6 +9,7 @@ cut          the core falls from 200 to 25 Mbit/s and comes back, with the adapt
              and fresh runs that are planned for what the network has become; --report writes their logs as one page
 nic          one NIC is slowed down to 40 Mbit/s; and real flows contend for it
 slow-worker  one worker computes twice as long
+accuracy     cnn on Fashion-MNIST, 4 epochs, with three seeds, while the core of a slower network is cut and comes back, twice
 wave         the core has 25 Mbit/s for 5 s, 200 for 5 s, and so on for two minutes; beside both static plans
 
 Needs root or user namespaces.
@@ -33,9 +34,9 @@ CORE = ["rack-a", "rack-b"]
 FULL, CUT = 200, 25
 
 
-def racks(core):
-    """Two racks of four behind uplinks of so many Mbit/s."""
-    return ("defaults: {nic: 200Mbps}\nswitches:\n  - {name: core}\n"
+def racks(core, nic=200):
+    """Two racks of four, with NICs and behind uplinks of so many Mbit/s."""
+    return (f"defaults: {{nic: {nic}Mbps}}\nswitches:\n  - {{name: core}}\n"
             f"  - {{name: rack-a, parent: core, uplink: {core}Mbps}}\n  - {{name: rack-b, parent: core, uplink: {core}Mbps}}\n"
             'hosts:\n  - {name: "a[0-3]", switch: rack-a}\n  - {name: "b[0-3]", switch: rack-b}\n')
 
@@ -43,27 +44,29 @@ def racks(core):
 class Run:
     """Eight workers that train on an emulated network, planned for one that may be another."""
 
-    def __init__(self, options, name, flags, emulated=FULL, planned=None, compute=("50ms",) * 8):
+    def __init__(self, options, name, flags, emulated=FULL, planned=None, nic=200, compute=("50ms",) * 8, work=FLAGS):
         self.name = name
         self.options = options
         self.log = options.folder / f"{name}.jsonl"
         self.flags = flags
         self.emulated = emulated
         self.planned = planned or emulated
+        self.nic = nic
         self.compute = compute
+        self.work = work
 
     def __enter__(self):
         print(f"running: {self.name}", file=sys.stderr, flush=True)
         self.stack = contextlib.ExitStack()
-        self.net = self.stack.enter_context(network(self.options.tool, racks(self.emulated)))
+        self.net = self.stack.enter_context(network(self.options.tool, racks(self.emulated, self.nic)))
         plan = self.options.folder / f"core-{self.planned}.yaml"
-        plan.write_text(racks(self.planned))
+        plan.write_text(racks(self.planned, self.nic))
         hosts = self.net.status()["hosts"]
         self.workers = []
         for rank, host in enumerate(hosts):
             variables = {"RANK": rank, "WORLD_SIZE": len(hosts), "MASTER_ADDR": hosts[0]["address"], "MASTER_PORT": 29500}
             command = ["env", *(f"{key}={value}" for key, value in variables.items()), self.options.tool, "train",
-                       "--topology", plan, "--compute", self.compute[rank], *FLAGS, *self.flags]
+                       "--topology", plan, "--compute", self.compute[rank], *self.work, *self.flags]
             if rank == 0:
                 command += ["--log", self.log]
             self.workers.append(self.net.start(host["name"], *command))
@@ -155,18 +158,17 @@ def cut(options):
         subprocess.run([options.tool, "report", *logs, "--output", options.report], check=True)
 
 
-def nic(options, flows=3):
+def nic(options):
     """Less of one NIC: by its shaping, and by flows of another job."""
     contend = [options.tool, "testbed", "contend", "a1 out", "40Mbps"]
-    for name in ("shaped", "flows"):
-        with Run(options, f"nic-{name}", []) as run:
+    for name, flows in (("shaped", 0), ("contended by a flow", 1), ("contended by three flows", 3)):
+        with Run(options, f"nic-{name.replace(' ', '-')}", []) as run:
             run.wait_for(iterations=20)
             start = run.done()
-            if name == "shaped":
+            if not flows:
                 subprocess.run(contend, check=True, capture_output=True)
-            else:
-                for _ in range(flows):
-                    subprocess.Popen([*contend, "--traffic", "--for", "25s"], stderr=subprocess.DEVNULL)
+            for _ in range(flows):
+                subprocess.Popen([*contend, "--traffic", "--for", "25s"], stderr=subprocess.DEVNULL)
             run.wait_for(seconds=26)
             print(f"\n`a1 out` {name}, from iteration {start} on: {shown(run.seconds(5, start))} per iteration before, "
                   f"{shown(run.seconds(start + 15, run.done()))} in the end")
@@ -178,6 +180,22 @@ def slow_worker(options):
     with Run(options, "slow-worker", [], compute=["100ms"] * 3 + ["200ms"] + ["100ms"] * 4) as run:
         run.wait_for(iterations=100)
         print(f"\na worker that computes for 200 instead of 100 ms: {len(run.events('replanned'))} new plans in {run.done()} iterations")
+
+
+def accuracy(options, seeds=(1, 2, 3), nic=40, core=10, cut_core=2.5):
+    """At the end of a training in which the core was cut and came back twice."""
+    work = ["--data", "fashion-mnist", "--model", "cnn", "--epochs", 4, "--evaluate-every", 0]
+    finals = []
+    for seed in seeds:
+        with Run(options, f"accuracy-{seed}", ["--seed", seed], core, nic=nic, compute=["0ms"] * 8, work=work) as run:
+            for rate in (cut_core, core, cut_core, core):
+                run.wait_for(iterations=150)
+                run.contend(CORE, rate)
+            run.workers[0].wait()
+            changes = [event["iteration"] for event in run.events("replanned")]
+            finals.append(100 * run.events("finished")[0]["test_accuracy"])
+            print(f"seed {seed}: {finals[-1]:.2f} %, new plans from iterations {', '.join(map(str, changes))}", flush=True)
+    print(f"mean {statistics.mean(finals):.2f} %", flush=True)
 
 
 def wave(options, period=5, length=120):
@@ -199,7 +217,7 @@ def wave(options, period=5, length=120):
 
 
 def main():
-    experiments = {"cut": cut, "nic": nic, "slow-worker": slow_worker, "wave": wave}
+    experiments = {"cut": cut, "nic": nic, "slow-worker": slow_worker, "wave": wave, "accuracy": accuracy}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tool", type=pathlib.Path)
     parser.add_argument("experiment", choices=[*experiments, "all"])

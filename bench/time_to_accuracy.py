@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Time to a test accuracy on the contended network, for the exact methods and ds-sync; prints a table of docs/results.md.
 
-    bench/time_to_accuracy.py build/release/cli/dssync [--methods METHOD ...] [--seeds 1 2 3] [--accuracy 88] [--keep FOLDER]
+    bench/time_to_accuracy.py build/release/cli/dssync [--topology FILE] [--methods METHOD ...] [--seeds 1 2 3]
+                               [--iterations N] [--accuracy 88] [--keep FOLDER]
 
 Every run trains `cnn` on Fashion-MNIST with the defaults of `dssync train` and a test every 20 iterations, on
-examples/topologies/contended-racks.yaml as `dssync train --emulate` builds it. For each seed the methods take turns.
+the network of FILE as `dssync train --emulate` builds it. For each seed the methods take turns.
 The time is that of the iterations up to the first test that reaches the accuracy, without the tests themselves, as in
 `dssync report --accuracy`. A run takes two to ten minutes. A method may carry options, such as "ds-sync --overlap".
 With --keep, the logs stay in FOLDER, for `dssync report`, and runs that finished there are not repeated.
@@ -20,7 +21,6 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-TOPOLOGY = "examples/topologies/contended-racks.yaml"
 METHODS = ["bsp-hierarchical", "ds-sync", "ds-sync --overlap"]
 
 
@@ -44,9 +44,11 @@ def train(arguments, method, seed, folder):
     log = folder / f"{method.replace(' ', '').replace('--', '-')}-{seed}.jsonl"
     if log.exists() and Run(log, arguments.accuracy / 100).is_complete:
         return Run(log, arguments.accuracy / 100)
-    command = [arguments.tool, "train", "--emulate", "--topology", TOPOLOGY, "--data", "fashion-mnist", "--model", "cnn",
+    command = [arguments.tool, "train", "--emulate", "--topology", arguments.topology, "--data", "fashion-mnist", "--model", "cnn",
                "--epochs", arguments.epochs, "--evaluate-every-iterations", 20, "--seed", seed, "--log", log,
                "--method", *method.split()]
+    if arguments.iterations:
+        command += ["--iterations", arguments.iterations]
     command = [str(word) for word in command]
     print("running:", " ".join(command[1:]), file=sys.stderr, flush=True)
     subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
@@ -84,9 +86,12 @@ def table(arguments, runs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tool", type=lambda path: str(pathlib.Path(path).resolve()))
+    parser.add_argument("--topology", type=lambda path: pathlib.Path(path).resolve(),
+                        default=ROOT / "examples/topologies/contended-racks.yaml")
     parser.add_argument("--methods", nargs="+", default=METHODS)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--iterations", type=int, help="stop after so many, as `dssync train --iterations` does")
     parser.add_argument("--accuracy", type=float, default=88, help="in percent")
     parser.add_argument("--keep", type=pathlib.Path)
     arguments = parser.parse_args()

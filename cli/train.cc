@@ -111,7 +111,7 @@ void add_method_flags(CLI::App& app, TrainCommand& command) {
              "ds-sync: what happens to momentum: rotating (default), averaged, or local")
       ->group(kMethodGroup);
   add_parsed(app, "--state-period", sync.state_period, whole_number_from(1),
-             "ds-sync, rotating: parts of the state that are averaged in turn, each for a cycle (default 4)")
+             "ds-sync, rotating: parts of the state that are averaged in turn, each for a cycle (default 8)")
       ->type_name("PARTS")
       ->group(kMethodGroup);
 }

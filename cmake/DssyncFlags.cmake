@@ -7,6 +7,8 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 add_library(dssync_flags INTERFACE)
+# Programs are compiled as libraries are (-fPIC), because both share precompiled headers (DssyncTorch).
+target_compile_options(dssync_flags INTERFACE -fPIC)
 # GCC 12 warns of overlapping copies in plain `"text" + std::string` (its bug 105651), so that one warning is off.
 target_compile_options(
   dssync_flags INTERFACE -Wall -Wextra -Wshadow -Wconversion $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>

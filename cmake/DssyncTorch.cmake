@@ -30,11 +30,11 @@ else()
 endif()
 install(TARGETS dssync_torch EXPORT dssync-runtime-targets)
 
-# dssync_precompile_torch(TARGET...): most of the time to compile a source that uses PyTorch goes into its headers.
-function(dssync_precompile_torch)
-  foreach(target ${ARGV})
-    if(TARGET ${target})
-      target_precompile_headers(${target} PRIVATE <ATen/ATen.h> <torch/csrc/distributed/c10d/ProcessGroup.hpp>)
-    endif()
-  endforeach()
-endfunction()
+# Most of the time to compile a source that uses PyTorch goes into its headers, so they are compiled once for all modules.
+set(nothing ${PROJECT_BINARY_DIR}/generated/torch_headers.cc)
+file(CONFIGURE OUTPUT ${nothing} CONTENT "")
+add_library(dssync_torch_headers OBJECT EXCLUDE_FROM_ALL ${nothing})
+target_link_libraries(dssync_torch_headers PRIVATE dssync_torch dssync_flags)
+target_precompile_headers(
+  dssync_torch_headers PRIVATE <ATen/ATen.h> <torch/csrc/distributed/c10d/ProcessGroup.hpp> <torch/nn/module.h>
+                               <torch/optim/optimizer.h>)

@@ -49,7 +49,7 @@ for method in bsp-ring bsp-hierarchical ssp ds-sync; do
   echo
 done
 
-run report "$folder"/{bsp-ring,bsp-hierarchical,ssp,ds-sync}.jsonl -o "$folder/report.html"
+run report "$folder"/{bsp-ring,bsp-hierarchical,ssp,ds-sync}.jsonl --accuracy 80% -o "$folder/report.html"
 
 cat <<TEXT
 

@@ -48,7 +48,7 @@ class DivideShuffle:
         group_limit: int = 0,
         published: bool = False,
         state: str = "rotating",
-        state_period: int = 4,
+        state_period: int = 8,
         warmup_steps: int = 0,
         timeout: timedelta = DEFAULT_TIMEOUT,
     ) -> None:

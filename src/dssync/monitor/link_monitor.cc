@@ -22,8 +22,10 @@ constexpr double kUncalibrated = 2.0;
 constexpr double kLeastCorrection = 1.1;
 // A suspect of which so much more was proven is none.
 constexpr double kCleared = 1.5;
-// Where no probe has told suspects apart for so many windows, the cables with the most workers behind them remain.
+// Where probes have cleared no suspect but one for so many windows, the likely ones remain.
 constexpr std::int64_t kPatience = 3;
+// A suspect through which probes brought so much more of its capacity than through another is not likely.
+constexpr double kDistinct = 1.2;
 // What was heard so many windows ago is still true.
 constexpr std::int64_t kFresh = 4;
 
@@ -40,8 +42,9 @@ struct LinkState {
   std::int64_t heard = -1;
   int suspects = 0;  // group of links that could not be told apart; 0: none
   std::int64_t suspected_since = -1;
-  double before = 0;     // it was suspected
-  bool accused = false;  // a probe that crosses it was as slow as it is said to be
+  double before = 0;       // it was suspected
+  bool accused = false;    // a probe that crosses it was as slow as it is said to be
+  double most_probed = 0;  // since it is suspected
   std::string reason;
 
   bool slow() const { return slow_since >= 0; }
@@ -193,6 +196,7 @@ class LinkMonitor::State {
         if (proven[link] <= 0) continue;
         links_[link].probed = proven[link];
         links_[link].probed_at = probes[first].iteration;
+        links_[link].most_probed = std::max(links_[link].most_probed, proven[link]);
       }
       first = end;
     }
@@ -346,6 +350,7 @@ class LinkMonitor::State {
     if (suspects != 0 && link.suspects == 0) {
       link.suspected_since = last_iteration;
       link.before = link.capacity;
+      link.most_probed = 0;
     }
     link.suspects = suspects;
     link.accused = false;
@@ -426,7 +431,6 @@ class LinkMonitor::State {
     }
   }
 
-  // A cable that many share is more likely to be contended than each of theirs.
   void stop_waiting_for_probes() {
     for (LinkId link = 0; link < static_cast<LinkId>(links_.size()); ++link) {
       const LinkState& state = links_[index(link)];
@@ -437,23 +441,35 @@ class LinkMonitor::State {
         if (!is_likely(other)) innocent.push_back(other);
       });
       for (const LinkId other : innocent) {
-        acquit(links_[index(other)], "a cable that more workers share explains as much");
+        acquit(links_[index(other)], "another link is more likely to be slow");
       }
       for_each_suspect(group, [&](LinkId other) { links_[index(other)].suspects = 0; });
     }
   }
 
-  // Of its group: what a slow probe crossed is more likely to be slow, and what more workers share.
+  // Of its group: those that slow probes crossed, and of them the slowest, since busy hosts hold up all probes alike.
+  // Of those the cables with the most workers behind them: what many share is more likely to be contended.
   bool is_likely(LinkId link) const {
     const LinkState& state = links_[index(link)];
-    for (LinkId other = 0; other < static_cast<LinkId>(links_.size()); ++other) {
-      const LinkState& rival = links_[index(other)];
-      if (rival.suspects != state.suspects) continue;
-      if (std::pair(rival.accused, cables_.workers_behind(other)) >
-          std::pair(state.accused, cables_.workers_behind(link)))
-        return false;
-    }
-    return true;
+    const auto for_rivals = [&](auto action) {
+      for (LinkId other = 0; other < static_cast<LinkId>(links_.size()); ++other) {
+        if (links_[index(other)].suspects == state.suspects) action(other);
+      }
+    };
+    double least = INFINITY;
+    for_rivals([&](LinkId other) { least = std::min(least, probed_part(other)); });
+    const auto is_slow = [&](LinkId other) { return std::isinf(least) || probed_part(other) <= kDistinct * least; };
+    int most = 0;
+    for_rivals([&](LinkId other) {
+      if (is_slow(other)) most = std::max(most, cables_.workers_behind(other));
+    });
+    return is_slow(link) && cables_.workers_behind(link) == most;
+  }
+
+  // What slow probes brought through it at most; infinite where there was none.
+  double probed_part(LinkId link) const {
+    const LinkState& state = links_[index(link)];
+    return state.accused ? state.most_probed / state.before : INFINITY;
   }
 
   template <typename Action>

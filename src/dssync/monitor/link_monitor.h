@@ -70,8 +70,8 @@ class LinkMonitor {
   // slow in it, which makes no link worse than the others: no reason for another plan, yet.
   Topology estimated() const;
 
-  // The same with one guess: of links that could not be told apart, only those with the most workers behind them are
-  // slow (of those that a slow probe crossed, where there was one). For statistics over time.
+  // The same with one guess: of links that could not be told apart, only those that probes found slowest are slow,
+  // and of those the ones with the most workers behind them. For statistics over time.
   Topology likely() const;
 
   // Whether something is slow and a probe will tell what it is: better not to act on it, for a few iterations.

@@ -118,6 +118,25 @@ TEST(LinkMonitorTest, FindsAContendedDirection) {
   EXPECT_THAT(run.slow_links(), Not(IsEmpty()));
 }
 
+// Probes that busy hosts hold up prove little, so that they clear nobody; compared with each other they tell.
+TEST(LinkMonitorTest, FindsANicThatIsOnlySlightlyContendedByProbesOfBusyHosts) {
+  int found = 0;
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    AdaptiveRun::Options options = watching(seed);
+    options.simulation.drag = 2;
+    options.eager = true;
+    AdaptiveRun run(two_racks(200), options);
+    run.iterations(9);
+    run.simulation.change_network(run.simulation.now(), with_links(two_racks(200), "rack0-1 ", 120));
+    run.iterations(18);
+    const std::vector<std::string> slow = run.slow_links();
+    const bool only_it =
+        std::all_of(slow.begin(), slow.end(), [](const std::string& link) { return link.rfind("rack0-1 ", 0) == 0; });
+    if (!slow.empty() && only_it) ++found;
+  }
+  EXPECT_GE(found, 9);
+}
+
 TEST(LinkMonitorTest, ASlowWorkerIsNoSlowLink) {
   for (const auto& [name, topology] : networks()) {
     for (const double compute : {0.1, 0.5}) {

@@ -275,14 +275,16 @@ double TrainingSimulation::run(const Probe& probe, std::int64_t iteration, Sampl
   share_links(all, network());
   double longest = 0;
   for (std::size_t i = 0; i < flows.size(); ++i) {
-    const double seconds = options_.operation_seconds + 1 / flows[i].rate;
+    double seconds = options_.operation_seconds + 1 / flows[i].rate;
+    if (options_.drag > 1) seconds *= 1 + (options_.drag - 1) * static_cast<double>(random_()) / 4294967296.0;
     const ProbeTransfer& transfer = probe.transfers[i];
     longest = std::max(longest, seconds);
     samples.probes.push_back({iteration, transfer.from, transfer.to, transfer.bytes, noisy(seconds)});
     samples.probes.push_back({iteration, transfer.from, transfer.to, transfer.bytes, noisy(2 * seconds)});
   }
-  for (double& time : free_at_) time = std::max(time, now_) + longest;
-  now_ += longest;
+  const double wait = std::max(0.0, longest - *std::min_element(compute_.begin(), compute_.end()));
+  for (double& time : free_at_) time = std::max(time, now_) + wait;
+  now_ += wait;
   advance(now_);
   return longest;
 }
@@ -322,7 +324,7 @@ double AdaptiveRun::iterations(int count) {
       pending_.reset();
     }
     simulation.run(iteration++, batch_);
-    if (iteration % options_.batch == 0) finish_batch();
+    if (is_urgent() || iteration % options_.batch == 0) finish_batch();
     if (options_.probes && options_.adapts) probe();
   }
   return (simulation.now() - start) / count;
@@ -346,7 +348,7 @@ void AdaptiveRun::finish_batch() {
 }
 
 void AdaptiveRun::probe() {
-  if (iteration < next_probe_) return;
+  if (iteration < next_probe_ && !is_urgent()) return;
   const double seconds = monitor.compute_seconds() + monitor.sync_seconds();
   const Probe probe = propose_probe(monitor, probe_turn_, seconds);
   if (probe.transfers.empty()) return;

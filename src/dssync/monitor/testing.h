@@ -28,6 +28,7 @@ struct SimulationOptions {
   double operation_seconds = 0.001;  // each operation takes so much longer than its bytes need
   double unfairness = 0.3;           // of sharing: standard deviation of the logarithm of weights
   double compute_seconds = 0.05;     // of every worker
+  double drag = 1;                   // a probe takes from 1 to so many times as long: its hosts are busy
 };
 
 class TrainingSimulation {
@@ -42,7 +43,8 @@ class TrainingSimulation {
   // One iteration of all workers. Returns how much later the last one is done than after the iteration before.
   double run(std::int64_t iteration, SampleBatch& samples);
 
-  // Transfers while all workers wait; adds what both ends report. Returns how long it took.
+  // Transfers while workers compute, and wait where it takes longer; adds what both ends report. Returns how long it
+  // took.
   double run(const Probe& probe, std::int64_t iteration, SampleBatch& samples);
 
   double now() const { return now_; }
@@ -80,6 +82,7 @@ class AdaptiveRun {
     int switch_delay = 2;  // iterations from a decision to its plan being in force
     bool adapts = true;
     bool probes = true;
+    bool eager = false;  // while suspects have to be told apart, a batch and a probe in every iteration
   };
   explicit AdaptiveRun(const Topology& nominal) : AdaptiveRun(nominal, Options()) {}
   AdaptiveRun(const Topology& nominal, const Options& options);
@@ -102,6 +105,7 @@ class AdaptiveRun {
   bool verbose = false;
 
  private:
+  bool is_urgent() const { return options_.eager && monitor.undecided(); }
   void finish_batch();
   void probe();
   void show() const;

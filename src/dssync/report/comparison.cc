@@ -53,6 +53,14 @@ std::vector<RunGroup> grouped(const std::vector<TrainingRun>& runs) {
   return groups;
 }
 
+constexpr std::string_view kOverlap = "overlap";
+
+std::string method_name(const TrainingRun& run) {
+  const bool overlapped =
+      std::find(run.options.begin(), run.options.end(), Setting(kOverlap, "true")) != run.options.end();
+  return (run.method.empty() ? "unnamed method" : run.method) + (overlapped ? ", overlapped" : "");
+}
+
 // The method, and where several groups share it, what sets them apart.
 void name_groups(std::vector<RunGroup>& groups) {
   std::map<std::string, std::vector<RunGroup*>> by_method;
@@ -63,8 +71,9 @@ void name_groups(std::vector<RunGroup>& groups) {
     const std::vector<Difference> apart = alike.size() > 1 ? differences(first_runs) : std::vector<Difference>();
     for (RunGroup* group : alike) {
       const std::vector<Setting> own = identity(group->front());
-      group->name = method.empty() ? "unnamed method" : method;
+      group->name = method_name(group->front());
       for (const Difference& difference : apart) {
+        if (difference.name == kOverlap) continue;
         const auto setting =
             std::find_if(own.begin(), own.end(), [&](const Setting& s) { return s.first == difference.name; });
         const std::string value = setting == own.end() ? "not set" : setting->second.empty() ? "none" : setting->second;

@@ -53,6 +53,15 @@ TEST(ComparisonTest, NamesSayWhatDiffers) {
               ElementsAre("ds-sync, disagreement limit 0.2", "ds-sync, disagreement limit 0.5", "asp"));
 }
 
+TEST(ComparisonTest, NamesSayWhatIsOverlapped) {
+  std::vector<TrainingRun> runs{run_of("ds-sync", 1, {0.8}), run_of("bsp-ring", 1, {0.8})};
+  runs[0].options.emplace_back("overlap", "true");
+  EXPECT_THAT(names(compare(runs, {})), ElementsAre("ds-sync, overlapped", "bsp-ring"));
+  runs.push_back(run_of("ds-sync", 1, {0.8}));
+  runs[2].options.emplace_back("overlap", "false");
+  EXPECT_THAT(names(compare(runs, {})), ElementsAre("ds-sync, overlapped", "bsp-ring", "ds-sync"));
+}
+
 TEST(ComparisonTest, DefaultAccuracyIsWhatAllThatFinishedReached) {
   std::vector<TrainingRun> runs{run_of("ds-sync", 1, {0.8, 0.8799}), run_of("bsp-ring", 1, {0.5, 0.9})};
   EXPECT_DOUBLE_EQ(*compare(runs, {}).accuracy, 0.875);

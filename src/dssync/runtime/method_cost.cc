@@ -5,6 +5,12 @@
 
 namespace dssync {
 
+double volume_of_average(const SyncOptions& options, int states_per_parameter) {
+  if (options.method != Method::kDsSync || options.state == StateTreatment::kLocal) return 1;
+  const int parts = options.state == StateTreatment::kRotating ? options.state_period : 1;
+  return 1 + static_cast<double>(states_per_parameter) / parts;
+}
+
 Cost method_cost(Method method, const Topology& topology, double bytes, const Plan* plan) {
   if (plan != nullptr) return cost_of(plan->rounds, plan->shards, topology, bytes);
   Group everyone(static_cast<std::size_t>(topology.workers()));

@@ -9,6 +9,10 @@
 
 namespace dssync {
 
+// What an average of ds-sync moves for each byte of the parameters, with an optimizer that remembers so many values of
+// every parameter.
+double volume_of_average(const SyncOptions& options, int states_per_parameter);
+
 // Of communication alone. `plan` is what ds-sync and local-sgd follow, null for the others. asp and ssp move what ps
 // moves, if nobody waits.
 Cost method_cost(Method method, const Topology& topology, double bytes, const Plan* plan);

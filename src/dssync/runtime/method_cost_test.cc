@@ -31,6 +31,18 @@ TEST(MethodCostTest, SchedulesFollowTheirPlan) {
   EXPECT_DOUBLE_EQ(method_cost(Method::kDsSync, topology, 8, &plan).seconds_per_iteration, 3);
 }
 
+TEST(MethodCostTest, AveragesMoveStateWithTheParameters) {
+  SyncOptions options;
+  EXPECT_DOUBLE_EQ(volume_of_average(options, 0), 1);
+  EXPECT_DOUBLE_EQ(volume_of_average(options, 2), 1.5);
+  options.state = StateTreatment::kAveraged;
+  EXPECT_DOUBLE_EQ(volume_of_average(options, 2), 3);
+  options.state = StateTreatment::kLocal;
+  EXPECT_DOUBLE_EQ(volume_of_average(options, 2), 1);
+  options = {.method = Method::kBspRing};
+  EXPECT_DOUBLE_EQ(volume_of_average(options, 1), 1);
+}
+
 TEST(MethodCostTest, ComputingHidesWhatTheMethodOverlaps) {
   Cost cost;
   cost.seconds_per_iteration = 5;

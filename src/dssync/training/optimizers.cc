@@ -92,6 +92,11 @@ const std::vector<std::string>& optimizer_names() {
   return names;
 }
 
+int states_per_parameter(const OptimizerSettings& settings) {
+  if (settings.name == "adamw") return 2;
+  return settings.momentum > 0 ? 1 : 0;
+}
+
 double default_learning_rate(const std::string& optimizer) {
   if (optimizer == "sgd") return 0.1;
   if (optimizer == "adamw") return 0.002;

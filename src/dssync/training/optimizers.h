@@ -23,6 +23,9 @@ struct OptimizerSettings {
 // "sgd" (with momentum) and "adamw".
 const std::vector<std::string>& optimizer_names();
 
+// How many values it remembers of every parameter: momentum, or the two moments of Adam.
+int states_per_parameter(const OptimizerSettings& settings);
+
 // A peak learning rate that suits the optimizer.
 double default_learning_rate(const std::string& optimizer);
 

@@ -55,6 +55,17 @@ TEST(OptimizersTest, TheLearningRateCanBeSet) {
   EXPECT_NEAR(slope.x.item<double>(), 0.97, 1e-6);
 }
 
+TEST(OptimizersTest, RememberAsManyValuesAsTheySay) {
+  for (const OptimizerSettings& settings : {OptimizerSettings{"sgd", 0.1, 0.9, 0}, OptimizerSettings{"sgd", 0.1, 0, 0},
+                                            OptimizerSettings{"adamw", 0.01, 0, 0}}) {
+    Slope slope;
+    const auto optimizer = make_optimizer(settings, slope);
+    slope.step(*optimizer);
+    const auto states = *replica_of(slope, *optimizer).optimizer_state();
+    EXPECT_EQ(static_cast<int>(states.size()), states_per_parameter(settings)) << settings.name << settings.momentum;
+  }
+}
+
 // One training step of a small model with images that depend on the step.
 void train_step(Model& model, torch::optim::Optimizer& optimizer, int step) {
   auto generator = at::make_generator<at::CPUGeneratorImpl>(static_cast<std::uint64_t>(step));

@@ -132,7 +132,7 @@ class Training {
     model_ = make_model(options_.model, options_.seed, {images.size(1), images.size(2), images.size(3)},
                         data_.train.classes, options_.hidden);
     model_->train();
-    optimizer_ = make_optimizer({options_.optimizer, rate_.peak, options_.momentum, options_.weight_decay}, *model_);
+    optimizer_ = make_optimizer(optimizer_settings(), *model_);
     pace_.emplace(*model_, options_.compute);
   }
 
@@ -163,6 +163,10 @@ class Training {
   void restore_values() {
     copy_into(parameters_of(*model_), saved_.parameters, "parameters");
     copy_into(buffers_of(*model_), saved_.buffers, "buffers");
+  }
+
+  OptimizerSettings optimizer_settings() const {
+    return {options_.optimizer, rate_.peak, options_.momentum, options_.weight_decay};
   }
 
   void make_sync() {
@@ -200,9 +204,10 @@ class Training {
     if (sync_->plan() != nullptr) report.plan = fields_of(*sync_->plan(), topology_);
     if (log_) {
       log_->started(report);
-      log_->network(
-          {&topology_, options_.surroundings.network, options_.surroundings.emulated, sync_->plan(),
-           method_cost(sync_options_.method, topology_, static_cast<double>(report.model_bytes), sync_->plan())});
+      const double bytes = static_cast<double>(report.model_bytes) *
+                           volume_of_average(sync_options_, states_per_parameter(optimizer_settings()));
+      log_->network({&topology_, options_.surroundings.network, options_.surroundings.emulated, sync_->plan(),
+                     method_cost(sync_options_.method, topology_, bytes, sync_->plan())});
     }
     progress_.started(report);
   }
