@@ -38,6 +38,7 @@ struct LinkState {
   double proven = 0;  // lately, by stages and probes
   double probed = 0;  // by the last probe
   std::int64_t probed_at = -1;
+  bool rising = false;  // the last probe found it faster
   std::int64_t slow_since = -1;
   std::int64_t heard = -1;
   int suspects = 0;  // group of links that could not be told apart; 0: none
@@ -114,6 +115,10 @@ class LinkMonitor::State {
       }
     }
     return false;
+  }
+
+  bool recovering() const {
+    return std::any_of(links_.begin(), links_.end(), [](const LinkState& link) { return link.slow() && link.rising; });
   }
 
   // By link.
@@ -217,6 +222,7 @@ class LinkMonitor::State {
         if (view->proven[link] > 0) values.push_back(view->proven[link]);
       }
       LinkState& state = links_[link];
+      state.rising = false;
       state.proven = values.size() < window() ? 0 : median(values);
       const bool fresh = state.probed_at >= 0 && last_iteration - state.probed_at <= options_.window;
       if (fresh) state.proven = std::max(state.proven, state.probed);
@@ -230,6 +236,7 @@ class LinkMonitor::State {
         acquit(state, fmt::format("{} went through it", text_of(state.proven)));
         continue;
       }
+      state.rising = fresh && state.proven == state.probed;
       raise(static_cast<LinkId>(link), state.proven, fmt::format("{} went through it", text_of(state.proven)));
     }
   }
@@ -571,6 +578,8 @@ Topology LinkMonitor::estimated() const {
 Topology LinkMonitor::likely() const { return state_->nominal.with_capacities(state_->likely()); }
 
 bool LinkMonitor::undecided() const { return state_->undecided(); }
+
+bool LinkMonitor::recovering() const { return state_->recovering(); }
 
 std::vector<LinkId> LinkMonitor::links_to_probe() const { return state_->links_to_probe(); }
 

@@ -77,6 +77,9 @@ class LinkMonitor {
   // Whether something is slow and a probe will tell what it is: better not to act on it, for a few iterations.
   bool undecided() const;
 
+  // Whether the last probe found a slow link faster than it was believed to be: another one will tell how fast it is.
+  bool recovering() const;
+
   // Slow links of which too little is heard to know whether they still are, and those that nobody could tell apart.
   // Most doubtful first. What to do about it: probe.h.
   std::vector<LinkId> links_to_probe() const;

@@ -15,11 +15,24 @@ constexpr int kQuiet = 16;  // memories without a change after which one of them
 constexpr double kSteady = 0.5;
 constexpr int kTurns = 3;             // of contention that comes and goes
 constexpr double kNoticeable = 1.05;  // of capacities
+// A change is on trial for so many iterations. If they take this much longer than those before it, it was a mistake:
+// the plan before comes back, and for a while nothing is done about a network that looks like the one that misled us.
+constexpr std::int64_t kTrial = 5;
+constexpr double kWorse = 1.2;
+constexpr std::int64_t kLesson = 128;  // iterations
+constexpr double kAlike = 1.5;         // capacities
 constexpr std::size_t kNamedLinks = 4;
 
 bool same_capacities(const Topology& a, const Topology& b) {
   return std::equal(a.links().begin(), a.links().end(), b.links().begin(),
                     [](const Link& x, const Link& y) { return x.capacity == y.capacity; });
+}
+
+bool alike(const Topology& a, const Topology& b) {
+  return std::equal(a.links().begin(), a.links().end(), b.links().begin(), [](const Link& x, const Link& y) {
+    const double fold = x.capacity.bytes_per_second / y.capacity.bytes_per_second;
+    return fold < kAlike && fold * kAlike > 1;
+  });
 }
 
 // "all x3, pairs in rack0 x2", in the order of their first turns.
@@ -68,13 +81,31 @@ struct ReplanPolicy::Era {
   bool pending = false;             // a change was answered and not adopted yet
   bool unrest = false;              // ... because of the network
   int doublings = 0;                // of the memory
+
+  // What the last change left, while it is on trial.
+  struct Before {
+    Plan plan;
+    Topology network;
+    double seconds;  // that an iteration took
+  };
+  std::optional<Before> before;
+  std::int64_t tried_since = 0;
+  std::optional<Topology> misled_by;  // what a change that was taken back was made for
+  std::int64_t misled_at = 0;
+
   std::int64_t calm_since = 0;
   double credit = 0;
 
   struct Past {
     std::int64_t after;  // these estimates hold for the iterations after this one ...
     std::int64_t until;  // ... up to this one
+    double seconds;      // that all of them took
     Topology network;
+
+    double seconds_after(std::int64_t start) const {
+      if (until <= start) return 0;
+      return seconds * static_cast<double>(until - std::max(start, after)) / static_cast<double>(until - after);
+    }
   };
   std::deque<Past> past;  // ascending
 
@@ -96,7 +127,7 @@ void ReplanPolicy::adopt(std::int64_t iteration, const Plan& plan, const Topolog
   ++changes_;
   if (era_->unrest) ++era_->doublings;
   era_->pending = era_->unrest = false;
-  era_->calm_since = iteration;
+  era_->calm_since = era_->tried_since = iteration;
 }
 
 const Plan& ReplanPolicy::plan() const { return era_->plan; }
@@ -113,15 +144,18 @@ double ReplanPolicy::iteration_seconds(const StageTable& table, const Topology& 
   return options_.overlap ? std::max(averages, compute) : averages + compute;
 }
 
-void ReplanPolicy::remember(std::int64_t iteration, const Topology& network) {
+void ReplanPolicy::remember(const LinkMonitor& monitor) {
+  const std::int64_t iteration = monitor.last_iteration();
+  const Topology network = monitor.likely();
   std::deque<Era::Past>& past = era_->past;
   const std::int64_t known = past.empty() ? -1 : past.back().until;
   if (iteration > known) {
     if (!past.empty() && same_capacities(past.back().network, network)) {
       past.back().until = iteration;
     } else {
-      past.push_back({known, iteration, network});
+      past.push_back({known, iteration, 0, network});
     }
+    past.back().seconds += static_cast<double>(iteration - known) * measured_seconds(monitor);
   }
   const std::int64_t longest = std::max(options_.longest_memory, options_.wave_iterations);
   while (past.front().until <= iteration - longest) past.pop_front();
@@ -131,18 +165,18 @@ void ReplanPolicy::remember(std::int64_t iteration, const Topology& network) {
   }
 }
 
-// The mean over the last iterations.
+// What an iteration would take on average in the time of the last iterations. Contention comes and goes by the clock:
+// what it slows down counts for as long as it lasts, not for the few iterations that there were meanwhile.
 double ReplanPolicy::remembered_seconds(const StageTable& table, std::int64_t iterations, double compute) const {
   const std::int64_t start = era_->past.back().until - iterations;
-  double sum = 0;
+  double time = 0;
   double count = 0;
   for (const Era::Past& past : era_->past) {
-    if (past.until <= start) continue;
-    const auto length = static_cast<double>(past.until - std::max(start, past.after));
-    sum += length * iteration_seconds(table, past.network, compute);
-    count += length;
+    const double seconds = past.seconds_after(start);
+    time += seconds;
+    if (seconds > 0) count += seconds / iteration_seconds(table, past.network, compute);
   }
-  return sum / count;
+  return time / count;
 }
 
 ReplanPolicy::Candidate& ReplanPolicy::ask(Candidate& candidate, const Topology& network) {
@@ -154,6 +188,40 @@ ReplanPolicy::Candidate& ReplanPolicy::ask(Candidate& candidate, const Topology&
     candidate.table = std::make_shared<StageTable>(candidate.plan->rounds, candidate.plan->shards, network, bytes_);
   }
   return candidate;
+}
+
+// What an iteration takes lately, as the workers tell.
+double ReplanPolicy::measured_seconds(const LinkMonitor& monitor) const {
+  const double averages = monitor.sync_seconds();
+  const double compute = monitor.compute_seconds();
+  return options_.overlap ? std::max(averages, compute) : averages + compute;
+}
+
+// REQUIRES: a change is on trial.
+std::optional<PlanChange> ReplanPolicy::regret(const LinkMonitor& monitor) {
+  if (monitor.last_iteration() - era_->tried_since + 1 < kTrial) return std::nullopt;
+  const Era::Before before = *std::exchange(era_->before, std::nullopt);
+  const double now = measured_seconds(monitor);
+  if (now <= kWorse * before.seconds) return std::nullopt;
+  era_->misled_by = era_->network;
+  era_->misled_at = monitor.last_iteration();
+  era_->pending = era_->unrest = true;
+  return PlanChange{
+      before.plan,
+      before.network,
+      monitor.last_iteration(),
+      now,
+      before.seconds,
+      {},
+      fmt::format("{} per iteration instead of {} before the last change; back to the plan before ({})",
+                  format_duration(Seconds(now)), format_duration(Seconds(before.seconds)), rounds_of(before.plan))};
+}
+
+// Whether a change was taken back a moment ago, or was made for a network much like this one.
+bool ReplanPolicy::is_ruled_out(const LinkMonitor& monitor) const {
+  if (!era_->misled_by) return false;
+  const std::int64_t since = monitor.last_iteration() - era_->misled_at;
+  return since < 2 * kTrial || (since < kLesson && alike(monitor.estimated(), *era_->misled_by));
 }
 
 // What the candidate saves now and over the memory: the lesser of the two.
@@ -187,19 +255,19 @@ std::pair<Topology, Topology> ReplanPolicy::mean_and_worst_network() const {
   const std::int64_t start = era_->past.back().until - options_.wave_iterations;
   std::vector<double> seconds(era_->network->links().size(), 0);
   std::vector<Bandwidth> worst(seconds.size(), Bandwidth{INFINITY});
-  double iterations = 0;
+  double time = 0;
   for (const Era::Past& past : era_->past) {
-    if (past.until <= start) continue;
-    const auto length = static_cast<double>(past.until - std::max(start, past.after));
+    const double length = past.seconds_after(start);
+    if (length <= 0) continue;
     for (std::size_t link = 0; link < seconds.size(); ++link) {
       const Bandwidth capacity = past.network.links()[link].capacity;
       seconds[link] += length / capacity.bytes_per_second;
       worst[link] = std::min(worst[link], capacity);
     }
-    iterations += length;
+    time += length;
   }
   std::vector<Bandwidth> mean;
-  for (const double sum : seconds) mean.push_back({iterations / sum});
+  for (const double sum : seconds) mean.push_back({time / sum});
   return {era_->network->with_capacities(mean), era_->network->with_capacities(worst)};
 }
 
@@ -221,15 +289,18 @@ const ReplanPolicy::Candidate* ReplanPolicy::best_on_average(double compute) {
 
 std::optional<PlanChange> ReplanPolicy::consider(const LinkMonitor& monitor) {
   if (monitor.last_iteration() < 0) return std::nullopt;
-  remember(monitor.last_iteration(), monitor.likely());
+  remember(monitor);
   if (era_->pending) return std::nullopt;
+  if (era_->before) return regret(monitor);
+  if (is_ruled_out(monitor)) return std::nullopt;
   const double compute = monitor.compute_seconds();
-  if (!monitor.undecided()) {
+  if (!monitor.undecided() && !monitor.recovering()) {
     const Candidate& now = ask(era_->now, monitor.estimated());
     const double gain = now.plan ? gain_now(now, *now.network, compute) : 0;
     era_->credit = gain >= options_.least_gain ? era_->credit + gain : 0;
     if (era_->credit >= options_.patience) {
       era_->unrest = true;
+      era_->before = {era_->plan, *era_->network, measured_seconds(monitor)};
       return change(monitor, now, "");
     }
   }
@@ -249,6 +320,7 @@ std::optional<PlanChange> ReplanPolicy::plan_anew(const LinkMonitor& monitor, co
   if (!now.plan || (now.plan->rounds == era_->plan.rounds && now.plan->shards == era_->plan.shards)) {
     return std::nullopt;
   }
+  era_->before.reset();  // it may well be slower
   return change(monitor, now, reason + ": ");
 }
 

@@ -71,8 +71,8 @@ class ReplanPolicy {
   const Plan& plan() const;
   std::shared_ptr<const StageTable> table() const;
 
-  // After each batch. Once it has answered with a change it answers nothing until adopt was called.
-  // REQUIRES: adopt was called.
+  // After each batch. A change that has made iterations slower is taken back. Once it has answered with a change it
+  // answers nothing until adopt was called. REQUIRES: adopt was called.
   std::optional<PlanChange> consider(const LinkMonitor& monitor);
 
   // The plan function answers differently from now on (another limit on S): the change to what it says, whatever that
@@ -88,7 +88,10 @@ class ReplanPolicy {
   struct Candidate;
 
   std::int64_t memory() const;
-  void remember(std::int64_t iteration, const Topology& network);
+  double measured_seconds(const LinkMonitor& monitor) const;
+  std::optional<PlanChange> regret(const LinkMonitor& monitor);
+  bool is_ruled_out(const LinkMonitor& monitor) const;
+  void remember(const LinkMonitor& monitor);
   Candidate& ask(Candidate& candidate, const Topology& network);
   double iteration_seconds(const StageTable& table, const Topology& network, double compute) const;
   double remembered_seconds(const StageTable& table, std::int64_t iterations, double compute) const;

@@ -91,6 +91,27 @@ TEST(PolicyTest, OneNicIsContended) {
   }
 }
 
+TEST(PolicyTest, TakesAChangeBackThatMadeThingsWorse) {
+  AdaptiveRun run(two_racks(200), options_of(1));
+  const Schedule first = run.policy.plan().rounds;
+  const Topology contended = with_links(two_racks(200), "rack0-1 ", 60);
+  run.iterations(12);
+  change(run, contended);
+  while (run.policy.changes() < 1) run.iterations(1);
+  EXPECT_FALSE(run.policy.plan().rounds == first);
+  // The flow that contends for the NIC takes all that the new plan leaves to it.
+  change(run, with_links(two_racks(200), "rack0-1 ", 5));
+  while (run.policy.changes() < 2) run.iterations(1);
+  change(run, contended);
+  EXPECT_TRUE(run.policy.plan().rounds == first);
+  EXPECT_THAT(run.changes.back().explanation, ::testing::HasSubstr("back to the plan before"));
+  run.iterations(60);
+  EXPECT_EQ(run.policy.changes(), 2);
+  change(run, with_links(contended, "rack0 ", 10));  // that is another matter
+  run.iterations(40);
+  EXPECT_EQ(run.policy.changes(), 3);
+}
+
 TEST(PolicyTest, ASlowWorkerChangesNothing) {
   for (const double core : {50.0, 200.0}) {
     AdaptiveRun run(two_racks(core), options_of(1));

@@ -348,7 +348,7 @@ void AdaptiveRun::finish_batch() {
 }
 
 void AdaptiveRun::probe() {
-  if (iteration < next_probe_ && !is_urgent()) return;
+  if (iteration < next_probe_ && !is_urgent() && !monitor.recovering()) return;
   const double seconds = monitor.compute_seconds() + monitor.sync_seconds();
   const Probe probe = propose_probe(monitor, probe_turn_, seconds);
   if (probe.transfers.empty()) return;
