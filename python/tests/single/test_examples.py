@@ -34,11 +34,11 @@ def test_smallest():
 def test_fashion_mnist():
     if not pathlib.Path("/usr/share/datasets/fashion-mnist").exists():
         pytest.skip("the images of Fashion-MNIST are not there")
-    output = output_of("fashion_mnist.py", "--topology", EXAMPLES / "network.yaml", "--steps", 40, "--batch", 16,
+    output = output_of("fashion_mnist.py", "--topology", EXAMPLES / "network.yaml", "--steps", 60, "--batch", 16,
                        "--test-images", 1000)
     result = json.loads(output.strip().split("\n")[-1])
     assert result["method"] == "dssync"
-    assert result["test_accuracy"] > 0.5  # of ten classes
+    assert result["test_accuracy"] > 0.6  # of ten classes
 
 
 def test_characters(tmp_path):
