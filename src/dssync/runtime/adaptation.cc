@@ -304,8 +304,8 @@ std::int64_t Adaptation::agree_on_iteration() {
   return begun + kMargin;
 }
 
-// Where suspects have to be told apart, or a link has become faster, slow iterations cost more than any probe. Links are quiet while workers
-// compute, unless averages overlap that.
+// Where suspects have to be told apart, or a link has become faster, slow iterations cost more than any probe. Links
+// are quiet while workers compute, unless averages overlap that.
 void Adaptation::probe(std::int64_t iteration) {
   if (iteration < next_probe_ && !monitor_.undecided() && !monitor_.recovering()) return;
   const Probe probe = propose_probe(monitor_, probes_, monitor_.compute_seconds() + monitor_.sync_seconds());
