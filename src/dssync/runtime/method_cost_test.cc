@@ -34,7 +34,7 @@ TEST(MethodCostTest, SchedulesFollowTheirPlan) {
 TEST(MethodCostTest, AveragesMoveStateWithTheParameters) {
   SyncOptions options;
   EXPECT_DOUBLE_EQ(volume_of_average(options, 0), 1);
-  EXPECT_DOUBLE_EQ(volume_of_average(options, 2), 1.5);
+  EXPECT_DOUBLE_EQ(volume_of_average(options, 2), 1.25);
   options.state = StateTreatment::kAveraged;
   EXPECT_DOUBLE_EQ(volume_of_average(options, 2), 3);
   options.state = StateTreatment::kLocal;

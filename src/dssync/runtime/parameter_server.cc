@@ -1,12 +1,14 @@
 #include "dssync/runtime/parameter_server.h"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <exception>
 #include <limits>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -117,13 +119,18 @@ class Server {
     if (thread_.joinable()) thread_.join();
   }
 
-  // What the worker in the same process does without messages: returns the slice when the bound allows.
-  std::vector<at::Tensor> push_local(const std::vector<at::Tensor>& changes, int64_t clock) {
+  // What the worker in the same process does without messages: returns the slice when the bound allows. Throws where
+  // it does not within the timeout: Gloo does not always tell a server that waits for anyone's message of a lost
+  // worker.
+  std::vector<at::Tensor> push_local(const std::vector<at::Tensor>& changes, int64_t clock,
+                                     std::chrono::milliseconds timeout) {
     std::unique_lock lock(mutex_);
     local_reply_.reset();
     pending_.push_back({rank_, clock});
     apply(rank_, changes, clock);
-    answered_.wait(lock, [&] { return failure_ || local_reply_; });
+    if (!answered_.wait_for(lock, timeout, [&] { return failure_ || local_reply_; })) {
+      throw std::runtime_error(fmt::format("timed out after {} ms", timeout.count()));
+    }
     if (failure_) std::rethrow_exception(failure_);
     return *std::move(local_reply_);
   }
@@ -280,7 +287,7 @@ class ParameterServer final : public BaseSynchronizer {
       write_changes();
       const Clock::time_point start = Clock::now();
       tell_all({Request::kPush, clock}, true);
-      finish_pull(server_->push_local(local_changes(), clock));
+      finish_pull(server_->push_local(local_changes(), clock, world_.timeout()));
       record("push and pull", start);
     });
   }
