@@ -22,7 +22,7 @@ constexpr double kUncalibrated = 2.0;
 constexpr double kLeastCorrection = 1.1;
 // A suspect of which so much more was proven is none.
 constexpr double kCleared = 1.5;
-// Where probes have cleared no suspect but one for so many windows, the likely ones remain.
+// Where probes have left several suspects for so many windows, the likely ones remain.
 constexpr std::int64_t kPatience = 3;
 // A suspect through which probes brought so much more of its capacity than through another is not likely.
 constexpr double kDistinct = 1.2;
@@ -457,17 +457,12 @@ class LinkMonitor::State {
   // Of its group: those that slow probes crossed, and of them the slowest, since busy hosts hold up all probes alike.
   // Of those the cables with the most workers behind them: what many share is more likely to be contended.
   bool is_likely(LinkId link) const {
-    const LinkState& state = links_[index(link)];
-    const auto for_rivals = [&](auto action) {
-      for (LinkId other = 0; other < static_cast<LinkId>(links_.size()); ++other) {
-        if (links_[index(other)].suspects == state.suspects) action(other);
-      }
-    };
+    const int group = links_[index(link)].suspects;
     double least = INFINITY;
-    for_rivals([&](LinkId other) { least = std::min(least, probed_part(other)); });
+    for_each_suspect(group, [&](LinkId other) { least = std::min(least, probed_part(other)); });
     const auto is_slow = [&](LinkId other) { return std::isinf(least) || probed_part(other) <= kDistinct * least; };
     int most = 0;
-    for_rivals([&](LinkId other) {
+    for_each_suspect(group, [&](LinkId other) {
       if (is_slow(other)) most = std::max(most, cables_.workers_behind(other));
     });
     return is_slow(link) && cables_.workers_behind(link) == most;
@@ -480,7 +475,7 @@ class LinkMonitor::State {
   }
 
   template <typename Action>
-  void for_each_suspect(int group, Action action) {
+  void for_each_suspect(int group, Action action) const {
     for (LinkId link = 0; link < static_cast<LinkId>(links_.size()); ++link) {
       if (links_[index(link)].suspects == group) action(link);
     }

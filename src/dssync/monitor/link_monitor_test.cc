@@ -131,7 +131,7 @@ TEST(LinkMonitorTest, FindsANicThatIsOnlySlightlyContendedByProbesOfBusyHosts) {
     run.iterations(18);
     const std::vector<std::string> slow = run.slow_links();
     const bool only_it =
-        std::all_of(slow.begin(), slow.end(), [](const std::string& link) { return link.rfind("rack0-1 ", 0) == 0; });
+        std::all_of(slow.begin(), slow.end(), [](const std::string& link) { return link.starts_with("rack0-1 "); });
     if (!slow.empty() && only_it) ++found;
   }
   EXPECT_GE(found, 9);

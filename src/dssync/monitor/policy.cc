@@ -81,6 +81,8 @@ struct ReplanPolicy::Era {
   bool pending = false;             // a change was answered and not adopted yet
   bool unrest = false;              // ... because of the network
   int doublings = 0;                // of the memory
+  std::int64_t calm_since = 0;      // the last change, or the last doubling that was forgotten
+  double credit = 0;
 
   // What the last change left, while it is on trial.
   struct Before {
@@ -89,12 +91,8 @@ struct ReplanPolicy::Era {
     double seconds;  // that an iteration took
   };
   std::optional<Before> before;
-  std::int64_t tried_since = 0;
   std::optional<Topology> misled_by;  // what a change that was taken back was made for
   std::int64_t misled_at = 0;
-
-  std::int64_t calm_since = 0;
-  double credit = 0;
 
   struct Past {
     std::int64_t after;  // these estimates hold for the iterations after this one ...
@@ -127,7 +125,7 @@ void ReplanPolicy::adopt(std::int64_t iteration, const Plan& plan, const Topolog
   ++changes_;
   if (era_->unrest) ++era_->doublings;
   era_->pending = era_->unrest = false;
-  era_->calm_since = era_->tried_since = iteration;
+  era_->calm_since = iteration;
 }
 
 const Plan& ReplanPolicy::plan() const { return era_->plan; }
@@ -199,7 +197,7 @@ double ReplanPolicy::measured_seconds(const LinkMonitor& monitor) const {
 
 // REQUIRES: a change is on trial.
 std::optional<PlanChange> ReplanPolicy::regret(const LinkMonitor& monitor) {
-  if (monitor.last_iteration() - era_->tried_since + 1 < kTrial) return std::nullopt;
+  if (monitor.last_iteration() - era_->calm_since + 1 < kTrial) return std::nullopt;
   const Era::Before before = *std::exchange(era_->before, std::nullopt);
   const double now = measured_seconds(monitor);
   if (now <= kWorse * before.seconds) return std::nullopt;

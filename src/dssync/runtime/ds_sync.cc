@@ -176,8 +176,9 @@ class DsSync final : public BaseSynchronizer {
     world_.agree("optimizer state", lines);
     if (states->empty()) return;
     looked_for_state_ = 2;
-    const int period = options_.state == StateTreatment::kRotating ? options_.state_period : 1;
-    for (const OptimizerState& state : *states) lanes_.push_back(make_lane(flatten(state.tensors), period));
+    for (const OptimizerState& state : *states) {
+      lanes_.push_back(make_lane(flatten(state.tensors), options_.state_parts()));
+    }
   }
 
   bool warming_up() const { return iteration() < options_.warmup_iterations; }

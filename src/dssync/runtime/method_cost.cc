@@ -7,8 +7,7 @@ namespace dssync {
 
 double volume_of_average(const SyncOptions& options, int states_per_parameter) {
   if (options.method != Method::kDsSync || options.state == StateTreatment::kLocal) return 1;
-  const int parts = options.state == StateTreatment::kRotating ? options.state_period : 1;
-  return 1 + static_cast<double>(states_per_parameter) / parts;
+  return 1 + static_cast<double>(states_per_parameter) / options.state_parts();
 }
 
 Cost method_cost(Method method, const Topology& topology, double bytes, const Plan* plan) {

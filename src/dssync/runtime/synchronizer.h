@@ -59,7 +59,8 @@ struct SyncOptions {
   bool steer = false;      // with adapt: `disagreement` is the most, less is allowed while steps are large
   bool overlap = false;    // average while the next gradient is computed (adapt-while-combine)
   StateTreatment state = StateTreatment::kRotating;
-  int state_period = 8;       // of kRotating: parts
+  int state_period = 8;  // of kRotating: parts
+  int state_parts() const { return state == StateTreatment::kRotating ? state_period : 1; }
   int warmup_iterations = 0;  // global averages before the schedule starts
   // bsp-ring, bsp-hierarchical
   std::int64_t bucket_bytes = 1 << 20;
