@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
-#include <mutex>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -54,8 +54,8 @@ void compare_with_bare_c10d(int workers) {
     for (dssync::Rank rank = 0; rank < workers; ++rank) group.push_back(rank);
     dssync::ChainBuilder builder(world, topology);
     builder.add(dssync::lower_to_ring(group, topology), workers);
-    const std::vector<dssync::Chain> chains = builder.build();
-    const dssync::Channel channel = chains.front().phases.front().front().channel;
+    const auto chain = std::make_shared<const dssync::Chain>(builder.build().front());
+    const dssync::Channel channel = chain->phases.front().front().channel;
     dssync::Engine engine(world, nullptr);
     const at::Tensor vector = at::ones({kElements});
     for (int repeat = 0; repeat < kRepeats; ++repeat) {
@@ -67,7 +67,7 @@ void compare_with_bare_c10d(int workers) {
       const double division = seconds_of([&] { vector.div_(workers); });
       world.barrier(fmt::format("ours {} {}", workers, repeat));
       const double with = seconds_of([&] {
-        engine.average(vector, chains.front(), repeat, dssync::Seconds(0));
+        engine.average(vector, chain, repeat, dssync::Seconds(0));
         engine.wait();
       });
       if (world.rank() != 0 || repeat < 5) continue;

@@ -64,7 +64,7 @@ class Averaging {
             std::function<std::optional<State>()> state, const SyncOptions& options)
       : world_(std::move(world)), topology_(topology), overlap_(options.overlap) {
     Replica replica{named_tensors(parameters), named_tensors(buffers), {}};
-    if (state) replica.optimizer_state = [state = std::move(state)] { return optimizer_states(state()); };
+    if (state) replica.optimizer_state = [state = std::move(state)] { return optimizer_states(state()).value_or(std::vector<OptimizerState>()); };
     synchronizer_ = make_synchronizer(*world_, replica, topology, options);
   }
 

@@ -12,7 +12,7 @@ import subprocess
 import pytest
 from conftest import ENVIRONMENT, ROOT, TOOL
 from train_helper import (ENDLESS, SMALL, events, eventually, finish, free_port, needs_torch, ranks_by_hand, running, train,
-                          variables, wait_for_iterations, worker_pid)
+                          two_racks, variables, wait_for_iterations, worker_pid)
 
 pytestmark = needs_torch
 
@@ -21,7 +21,7 @@ def lines_of_rank(stderr, rank):
     return [line for line in stderr.splitlines() if line.startswith(f"dssync train: rank {rank}: ")]
 
 
-@pytest.mark.parametrize("method", ["ds-sync", "bsp-ring", "ssp"])
+@pytest.mark.parametrize("method", ["ds-sync", "bsp-ring", "bsp-hierarchical", "ps", "asp", "ssp", "local-sgd"])
 def test_a_killed_worker_is_named_by_all_others(tmp_path, method):
     log = tmp_path / "run.jsonl"
     with running("--workers", 4, "--method", method, *ENDLESS, "--log", log) as process:
@@ -106,6 +106,38 @@ def test_an_interrupted_worker_of_another_launcher_is_named(tmp_path, stop):
     assert re.fullmatch(rf"dssync train: rank 1: interrupted by signal {stop.value} \(\w+\)\n", ended[1][2])
     assert f"rank 1 failed: interrupted by signal {stop.value}" in lines_of_rank(ended[0][2], 0)[-1]
     assert events(log)[-1]["event"] == "failed"
+
+
+def test_a_killed_worker_of_another_launcher_is_named(tmp_path):
+    log, port = tmp_path / "run.jsonl", free_port()
+    with contextlib.ExitStack() as stack:
+        processes = [stack.enter_context(running(*ENDLESS, "--log", log, environment=variables(rank, 3, port))) for rank in range(3)]
+        wait_for_iterations(processes[0], log)
+        processes[2].kill()
+        ended = [finish(process, 20) for process in processes]
+    for rank in (0, 1):
+        status, _, stderr = ended[rank]
+        assert status == 1 and "rank 2 gives no sign of life" in lines_of_rank(stderr, rank)[-1], stderr
+
+
+def test_a_port_of_another_service_is_noticed_in_time():
+    with socket.socket() as mute:  # it takes connections and never answers
+        mute.bind(("127.0.0.1", 0))
+        mute.listen()
+        port = mute.getsockname()[1]
+        with running(*SMALL, "--timeout", "2s", environment=variables(1, 2, port)) as process:
+            status, _, stderr = finish(process, 30)
+    (line,) = stderr.splitlines()
+    assert status == 1 and line.startswith("dssync train: rank 1: cannot reach the store at") and str(port) in line
+
+
+def test_differing_networks_are_named(tmp_path):
+    files = [tmp_path / f"{uplink}.yaml" for uplink in (50, 25)]
+    for file in files:
+        file.write_text(two_racks("200Mbps", f"{file.stem}Mbps"))
+    ended = ranks_by_hand(4, lambda rank: [*SMALL, "--topology", files[rank == 3], "--timeout", "20s"], 30)
+    for rank, (status, _, stderr) in enumerate(ended):
+        assert status == 1 and "the workers differ in their network: rank 3 has" in lines_of_rank(stderr, rank)[-1], stderr
 
 
 def test_a_port_in_use_is_named():

@@ -1,5 +1,7 @@
 // World::agree: every worker compares what it has with rank 0's; the last one to do so tells all the outcome.
+// World::common: the last one to tell its lines finds those that all have.
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -43,6 +45,22 @@ std::string difference(const std::vector<std::string>& mine, const std::vector<s
 }
 
 }  // namespace
+
+std::vector<std::string> World::common(const std::string& topic, const std::vector<std::string>& lines) {
+  const std::string key = fmt::format("dssync/agree/{}", agreements_++);
+  put_text(*store_, fmt::format("{}/{}", key, rank()), "=" + joined(lines));
+  if (store_->add(key + "/count", 1) == size()) {
+    std::vector<std::string> shared = split(get_text(*store_, key + "/0").substr(1));
+    for (Rank other = 1; other < size(); ++other) {
+      const std::vector<std::string> theirs = split(get_text(*store_, fmt::format("{}/{}", key, other)).substr(1));
+      const std::set<std::string> known(theirs.begin(), theirs.end());
+      std::erase_if(shared, [&known](const std::string& line) { return !known.contains(line); });
+    }
+    put_text(*store_, key + "/outcome", "=" + joined(shared));
+  }
+  await(key + "/outcome", fmt::format("comparing the {} with the other workers", topic), key);
+  return split(get_text(*store_, key + "/outcome").substr(1));
+}
 
 void World::agree(const std::string& topic, const std::vector<std::string>& lines) {
   const std::string key = fmt::format("dssync/agree/{}", agreements_++);

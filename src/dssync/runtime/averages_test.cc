@@ -1,6 +1,9 @@
 // Group averages through the real engine, against sums in double precision. Workers are threads.
+#include <algorithm>
 #include <cmath>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -53,6 +56,14 @@ void expect_close(const at::Tensor& result, const at::Tensor& expected, const st
   EXPECT_LE(worst, tolerance(result.scalar_type()) * 8) << what;
 }
 
+using SharedChains = std::vector<std::shared_ptr<const Chain>>;
+
+SharedChains build(ChainBuilder& builder) {
+  SharedChains result;
+  for (Chain& chain : builder.build()) result.push_back(std::make_shared<const Chain>(std::move(chain)));
+  return result;
+}
+
 struct Case {
   std::string name;
   Topology topology;
@@ -85,11 +96,12 @@ TEST_P(AveragesTest, OfEveryoneOnEveryNetworkEqualTheReference) {
       ChainBuilder builder(world, network.topology);
       builder.add(lower_to_ring(group, network.topology), size);
       builder.add(lower_hierarchically(group, network.topology), size);
-      const std::vector<Chain> chains = builder.build();
+      builder.add(lower_to_servers(group, network.topology), size);
+      const SharedChains chains = build(builder);
       Engine engine(world, nullptr);
       for (const std::int64_t length : kSizes) {
         std::vector<at::Tensor> vectors;
-        for (const Chain& chain : chains) {
+        for (const auto& chain : chains) {
           vectors.push_back(input(world.rank(), length, type));
           engine.average(vectors.back(), chain, 0, Seconds(0));
         }
@@ -115,7 +127,7 @@ TEST_P(AveragesTest, OfGroupsOfEverySizeEqualTheReference) {
     for (const Group& group : groups) {
       builder.add(lower_hierarchically(group, topology), static_cast<int>(group.size()));
     }
-    const std::vector<Chain> chains = builder.build();
+    const SharedChains chains = build(builder);
     Engine engine(world, nullptr);
     for (std::size_t index = 0; index < groups.size(); ++index) {
       const Group& group = groups[index];
@@ -140,7 +152,7 @@ TEST(EngineTest, ManyAveragesAtOnceStayMatched) {
     ChainBuilder builder(world, topology);
     builder.add(lower_hierarchically(group, topology), 6);
     builder.add(lower_to_ring(group, topology), 6);
-    const std::vector<Chain> chains = builder.build();
+    const SharedChains chains = build(builder);
     Engine engine(world, nullptr);
     std::vector<at::Tensor> vectors;
     for (int number = 0; number < 200; ++number) {
@@ -162,7 +174,7 @@ TEST(EngineTest, MembersEndWithTheSameBits) {
   run_ranks(size, [&](World& world) {
     ChainBuilder builder(world, topology);
     builder.add(lower_hierarchically(everybody(size), topology), size);
-    const std::vector<Chain> chains = builder.build();
+    const SharedChains chains = build(builder);
     Engine engine(world, nullptr);
     const at::Tensor vector = input(world.rank(), 5003, at::kFloat);
     engine.average(vector, chains.front(), 0, Seconds(0));
@@ -177,13 +189,29 @@ TEST(EngineTest, CountsTheBytesThatTheRingSends) {
     const Topology topology = testing::flat(4);
     ChainBuilder builder(world, topology);
     builder.add(lower_to_ring(everybody(4), topology), 4);
-    const std::vector<Chain> chains = builder.build();
+    const SharedChains chains = build(builder);
     Engine engine(world, nullptr);
     engine.average(at::zeros({1000}), chains.front(), 0, Seconds(0));
     engine.wait();
     EXPECT_EQ(engine.take_bytes_sent(), 2 * 3 * 1000 * 4 / 4);
     EXPECT_EQ(engine.take_bytes_sent(), 0);
   });
+}
+
+// As where training fails between the start of an average and its end. Under AddressSanitizer, a chain that was used
+// after its end would show.
+TEST(EngineTest, EndsWhatIsUnderWayWithoutItsOwner) {
+  const Topology topology = testing::racks(2, 2, 4, 1);
+  std::vector<at::Tensor> results(4);
+  run_ranks(4, [&](World& world) {
+    const at::Tensor vector = at::full({100'000}, static_cast<double>(world.rank()));
+    results[static_cast<std::size_t>(world.rank())] = vector;
+    ChainBuilder builder(world, topology);
+    builder.add(lower_hierarchically(everybody(4), topology), 4);
+    Engine engine(world, nullptr);
+    engine.average(vector, build(builder).front(), 0, Seconds(0));
+  });
+  for (const at::Tensor& result : results) EXPECT_TRUE(at::equal(result, at::full({100'000}, 1.5)));
 }
 
 TEST(EngineTest, APeerThatGoesAwayEndsTheWaiting) {
@@ -194,7 +222,7 @@ TEST(EngineTest, APeerThatGoesAwayEndsTheWaiting) {
                 [&](World& world) {
                   ChainBuilder builder(world, topology);
                   builder.add(lower_to_ring(everybody(3), topology), 3);
-                  const std::vector<Chain> chains = builder.build();
+                  const SharedChains chains = build(builder);
                   if (world.rank() == 2) {
                     world.report_failure("lost its data");
                     world.abandon_channels();

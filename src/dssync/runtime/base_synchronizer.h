@@ -55,6 +55,7 @@ class BaseSynchronizer : public Synchronizer {
   // For traffic outside of the engine.
   void count_sent(std::int64_t bytes) { bytes_sent_ += bytes; }
   void record(const char* stage, Clock::time_point start);
+  void record_wait(const char* what, Clock::time_point start);
   void record_change(const std::string& why);
 
   World& world_;
@@ -65,7 +66,7 @@ class BaseSynchronizer : public Synchronizer {
   SyncMetrics metrics_;
 
   // The one that averages everyone, by the cheaper of ring and hierarchy. Made when first needed; collective.
-  const Chain& everyone();
+  const std::shared_ptr<const Chain>& everyone();
 
  private:
   template <typename Moment>
@@ -75,7 +76,7 @@ class BaseSynchronizer : public Synchronizer {
   void take_over_from_rank_0(const std::vector<at::Tensor>& tensors);
 
   Timeline* timeline_;
-  std::vector<Chain> everyone_;  // none or one
+  std::shared_ptr<const Chain> everyone_;  // null: not made yet
   std::int64_t iteration_ = 0;
   Clock::time_point iteration_start_;
   std::int64_t bytes_sent_ = 0;  // in this iteration, outside of the engine

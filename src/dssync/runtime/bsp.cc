@@ -50,7 +50,7 @@ class Bsp final : public BaseSynchronizer {
         gradients_(flat_like(parameters_)) {
     ChainBuilder builder(world, topology_);
     builder.add(lowering_for(options.method, world.everyone(), topology_), world.size());
-    chain_ = std::move(builder.build().front());
+    chain_ = std::make_shared<const Chain>(builder.build().front());
     make_buckets();
     adopt_gradients();
     watch_gradients();
@@ -153,13 +153,13 @@ class Bsp final : public BaseSynchronizer {
     while (next_bucket_ < buckets_.size() && buckets_[next_bucket_].missing == 0) {
       const Bucket& bucket = buckets_[next_bucket_++];
       engine_.average(gradients_[bucket.flat].vector.narrow(0, bucket.begin, bucket.end - bucket.begin), chain_,
-                      iteration(), Seconds(model_bytes() * chain_.seconds_per_byte));
+                      iteration(), Seconds(model_bytes() * chain_->seconds_per_byte));
     }
   }
 
   const std::int64_t bucket_bytes_;
   std::vector<Flat> gradients_;
-  Chain chain_;
+  std::shared_ptr<const Chain> chain_;
   std::vector<Bucket> buckets_;
   std::vector<std::size_t> bucket_of_;   // by parameter
   std::vector<std::int64_t> offset_of_;  // by parameter

@@ -1,4 +1,5 @@
 // Gradients of the exact methods, against sums in double precision, and their ways to arrive.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -113,6 +114,24 @@ TEST_P(BspTest, TheModelOutlivesItsSynchronizer) {
     make_synchronizer(world, {parameters, {}, {}}, testing::flat(2), options())->before_forward();
     backward(parameters, world.rank(), {0, 1, 2, 3});
     EXPECT_TRUE(at::allclose(parameters[3].tensor.grad(), slope(world.rank(), 3, parameters[3].tensor).to(at::kFloat)));
+  });
+}
+
+TEST_P(BspTest, AveragesStartDuringTheBackwardPass) {
+  Timeline timeline;
+  run_ranks(2, [&](World& world) {
+    const std::vector<NamedTensor> parameters = make_parameters();
+    Timeline* const watched = world.rank() == 0 ? &timeline : nullptr;
+    const auto sync = make_synchronizer(world, {parameters, {}, {}}, testing::flat(2), options(), watched);
+    sync->before_forward();
+    backward(parameters, world.rank(), {0, 1, 2, 3});
+    const Clock::time_point end = Clock::now();
+    sync->after_backward();
+    if (world.rank() != 0) return;
+    const std::vector<Span> spans = timeline.spans();
+    EXPECT_TRUE(std::any_of(spans.begin(), spans.end(), [end](const Span& span) {
+      return span.kind == Span::Kind::kStage && span.start < end;
+    })) << "of " << spans.size() << " spans";
   });
 }
 

@@ -1,10 +1,13 @@
 #include "dssync/runtime/ds_sync.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -64,7 +67,14 @@ struct Lane {
   std::vector<Flat> average;   // overlapped: the copy that is averaged
   std::vector<Flat> snapshot;  // overlapped: what it was copied from
   int period = 1;
+  bool is_never_negative = false;
 };
+
+// Squares that PyTorch's optimizers keep, and take the root of.
+bool is_never_negative(const std::string& state) {
+  constexpr std::array kNames = {"exp_avg_sq", "max_exp_avg_sq", "square_avg", "sum", "exp_inf"};
+  return std::find(kNames.begin(), kNames.end(), state) != kNames.end();
+}
 
 class DsSync final : public BaseSynchronizer {
  public:
@@ -135,7 +145,7 @@ class DsSync final : public BaseSynchronizer {
             .group_limit = options_.group_limit,
             .steer = options_.steer,
             .overlap = options_.overlap,
-            .lasting = channels_of(everyone()),
+            .lasting = channels_of(*everyone()),
             .device = parameters_.empty() ? at::Device(at::kCPU) : parameters_.front().vector.device()};
   }
 
@@ -154,8 +164,8 @@ class DsSync final : public BaseSynchronizer {
     events_.push_back({iteration(), std::move(change->why)});
   }
 
-  Lane make_lane(const std::vector<Flat>& live, int period) const {
-    Lane lane{live, {}, {}, period};
+  Lane make_lane(const std::vector<Flat>& live, int period, bool is_never_negative = false) const {
+    Lane lane{live, {}, {}, period, is_never_negative};
     if (options_.overlap) {
       lane.average = flat_like(live);
       lane.snapshot = flat_like(live);
@@ -163,21 +173,32 @@ class DsSync final : public BaseSynchronizer {
     return lane;
   }
 
-  // An optimizer makes its state in its first step.
+  // An optimizer makes the state of a parameter in the first step that has a gradient for it, which may be another step
+  // on every worker. What all of them have is adopted; the rest is looked for again, ever less often.
   void adopt_optimizer_state() {
-    if (options_.state == StateTreatment::kLocal || !replica_.optimizer_state || looked_for_state_ >= 2) return;
-    const std::optional<std::vector<OptimizerState>> states = replica_.optimizer_state();
-    if (!states) return;
-    ++looked_for_state_;
+    if (options_.state == StateTreatment::kLocal || !replica_.optimizer_state || iteration() < next_look_) return;
+    next_look_ = iteration() + look_again_after_;
+    look_again_after_ *= 2;
     std::vector<std::string> lines;
-    for (const OptimizerState& state : *states) {
-      for (const std::string& line : describe(state.tensors)) lines.push_back(state.name + " of " + line);
+    std::map<std::string, std::pair<std::string, NamedTensor>> by_line;  // its kind, and the tensor
+    for (const OptimizerState& state : replica_.optimizer_state()) {
+      const std::vector<std::string> tensors = describe(state.tensors);
+      for (std::size_t index = 0; index < tensors.size(); ++index) {
+        lines.push_back(state.name + " of " + tensors[index]);
+        by_line[lines.back()] = {state.name, state.tensors[index]};
+      }
     }
-    world_.agree("optimizer state", lines);
-    if (states->empty()) return;
-    looked_for_state_ = 2;
-    for (const OptimizerState& state : *states) {
-      lanes_.push_back(make_lane(flatten(state.tensors), options_.state_parts()));
+    std::set<std::string> kinds;
+    std::map<std::string, std::vector<NamedTensor>> fresh;  // by kind
+    for (const std::string& line : world_.common("optimizer state", lines)) {
+      const auto& [kind, tensor] = by_line.at(line);
+      kinds.insert(kind);
+      if (adopted_.insert(line).second) fresh[kind].push_back(tensor);
+    }
+    const bool is_complete = !kinds.empty() && adopted_.size() == kinds.size() * replica_.parameters.size();
+    if (is_complete) next_look_ = std::numeric_limits<std::int64_t>::max();
+    for (const auto& [kind, tensors] : fresh) {
+      lanes_.push_back(make_lane(flatten(tensors), options_.state_parts(), is_never_negative(kind)));
     }
   }
 
@@ -190,7 +211,7 @@ class DsSync final : public BaseSynchronizer {
   // The slices of one vector that one round averages.
   struct Job {
     std::vector<at::Tensor> slices;
-    const Chain* chain = nullptr;
+    std::shared_ptr<const Chain> chain;
 
     bool small() const {
       std::int64_t bytes = 0;
@@ -199,12 +220,15 @@ class DsSync final : public BaseSynchronizer {
     }
   };
 
+  // It keeps the whole program alive.
+  std::shared_ptr<const Chain> chain_of(std::size_t round) const { return {program_, &program_->chains[round]}; }
+
   std::vector<Job> jobs_of(const at::Tensor& vector, int period) {
     std::map<std::size_t, Job> by_round;
     for (const auto& [begin, end, round] : slices_of(vector, period)) {
       Job& job = by_round[round];
       job.slices.push_back(vector.narrow(0, begin, end - begin));
-      job.chain = warming_up() ? &everyone() : &program_->chains[round];
+      job.chain = warming_up() ? everyone() : chain_of(round);
     }
     std::vector<Job> jobs;
     for (auto& [round, job] : by_round) jobs.push_back(std::move(job));
@@ -226,18 +250,18 @@ class DsSync final : public BaseSynchronizer {
 
   // What an iteration keeps the network busy.
   Seconds together() {
-    return warming_up() ? Seconds(model_bytes() * everyone().seconds_per_byte)
+    return warming_up() ? Seconds(model_bytes() * everyone()->seconds_per_byte)
                         : Seconds(program_->plan.cost.seconds_per_iteration - program_->plan.cost.latency_seconds);
   }
 
   // Many small slices travel as one, through a copy; large ones in place.
   void start(Job& job) {
     if (job.slices.size() == 1 || !job.small()) {
-      engine_.average(job.slices, *job.chain, iteration(), together());
+      engine_.average(job.slices, job.chain, iteration(), together());
       return;
     }
     const at::Tensor copy = at::cat(job.slices);
-    engine_.average(copy, *job.chain, iteration(), together());
+    engine_.average(copy, job.chain, iteration(), together());
     staged_.push_back({copy, std::move(job.slices)});
   }
 
@@ -272,8 +296,10 @@ class DsSync final : public BaseSynchronizer {
   }
 
   void apply_corrections(Lane& lane) {
-    for_each_slice(lane, [](const at::Tensor& live, const at::Tensor& average, const at::Tensor& snapshot) {
+    for_each_slice(lane, [&lane](const at::Tensor& live, const at::Tensor& average, const at::Tensor& snapshot) {
       live.add_(average.sub_(snapshot));
+      // Others may have taken more of it away than a step has left here.
+      if (lane.is_never_negative) live.clamp_min_(0);
     });
   }
 
@@ -288,7 +314,9 @@ class DsSync final : public BaseSynchronizer {
   std::optional<DisagreementMeter> meter_;      // of this program
   std::vector<Lane> lanes_;
   std::vector<std::pair<at::Tensor, std::vector<at::Tensor>>> staged_;  // a copy, and the slices it stands for
-  int looked_for_state_ = 0;
+  std::set<std::string> adopted_;       // optimizer state, as it is compared
+  std::int64_t next_look_ = 0;          // for more of it, in this iteration
+  std::int64_t look_again_after_ = 1;
   bool in_flight_ = false;
   std::vector<PlanEvent> events_;
   std::optional<Adaptation> adaptation_;

@@ -1,10 +1,12 @@
 // ds-sync against a simulation with plain vectors: slices, state, warm-up, overlap.
 #include <cmath>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "dssync/base/error.h"
@@ -16,6 +18,7 @@
 namespace dssync {
 namespace {
 
+using ::testing::HasSubstr;
 using testing::run_ranks;
 using Vectors = std::vector<at::Tensor>;  // one per worker
 
@@ -31,7 +34,9 @@ Plan plan_of(const Schedule& schedule, int shards) {
   Plan plan;
   plan.rounds = schedule;
   plan.shards = shards;
-  plan.mixing = measure_mixing(schedule, 6);
+  int workers = 0;
+  for (const Group& group : schedule.front().groups) workers += static_cast<int>(group.size());
+  plan.mixing = measure_mixing(schedule, workers);
   return plan;
 }
 
@@ -171,16 +176,81 @@ INSTANTIATE_TEST_SUITE_P(All, StateTest,
 
 TEST(DsSyncPlanTest, IsTheSameOnEveryWorkerOrRefused) {
   const Topology topology = testing::racks(2, 3, 4, 1);
-  EXPECT_THROW(run_ranks(6,
-                         [&](World& world) {
-                           Schedule schedule = mixed_cycle();
-                           if (world.rank() == 4) std::swap(schedule[0], schedule[1]);
-                           SyncOptions options;
-                           options.plan = plan_of(schedule, 4);
-                           const at::Tensor x = at::zeros({10});
-                           make_synchronizer(world, {{{"x", x}}, {}, {}}, topology, options);
-                         }),
-               AgreementError);
+  run_ranks(6, [&](World& world) {
+    Schedule schedule = mixed_cycle();
+    if (world.rank() == 4) std::swap(schedule[0], schedule[1]);
+    SyncOptions options;
+    options.plan = plan_of(schedule, 4);
+    const at::Tensor x = at::zeros({10});
+    const std::string message = testing::message_of<AgreementError>(
+        [&] { make_synchronizer(world, {{{"x", x}}, {}, {}}, topology, options); });
+    EXPECT_THAT(message, HasSubstr("the workers differ in their plan: rank 4 has")) << "rank " << world.rank();
+  });
+}
+
+TEST(DsSyncInFlightTest, DestroyedInTheMiddleOfAnAverage) {
+  const Topology topology = testing::racks(2, 3, 4, 1);
+  SyncOptions options;
+  options.plan = plan_of(mixed_cycle(), 4);
+  options.overlap = true;
+  run_ranks(6, [&](World& world) {
+    const at::Tensor x = at::full({100'000}, static_cast<double>(world.rank()));
+    const auto sync = make_synchronizer(world, {{{"x", x}}, {}, {}}, topology, options);
+    sync->before_forward();
+  });
+}
+
+// A parameter without a gradient has no momentum yet: on one worker in the first step, on all in another case.
+TEST(DsSyncStateTest, IsAdoptedWhenAllHaveIt) {
+  SyncOptions options;
+  options.plan = plan_of({{"all", {{0, 1, 2}}}}, 1);
+  options.state = StateTreatment::kAveraged;
+  run_ranks(3, [&](World& world) {
+    std::map<std::string, at::Tensor> momentum;
+    const at::Tensor x = at::zeros({4});
+    const at::Tensor y = at::zeros({4});
+    const auto state = [&momentum] {
+      OptimizerState kind{"momentum", {}};
+      for (const auto& [name, tensor] : momentum) kind.tensors.push_back({name, tensor});
+      return std::vector<OptimizerState>{kind};
+    };
+    const auto sync = make_synchronizer(world, {{{"x", x}, {"y", y}}, {}, state}, testing::flat(3), options);
+    const auto iterate = [&](std::vector<std::string> used) {
+      sync->before_forward();
+      sync->after_backward();
+      for (const std::string& name : used) {
+        if (!momentum.contains(name)) momentum[name] = at::zeros({4});
+        momentum[name].fill_(world.rank());
+      }
+      sync->after_step();
+    };
+    iterate(world.rank() == 1 ? std::vector<std::string>{"x"} : std::vector<std::string>{"x", "y"});
+    EXPECT_TRUE(at::equal(momentum["x"], at::ones({4}))) << "all have it: " << momentum["x"];
+    if (world.rank() == 2) {
+      EXPECT_TRUE(at::equal(momentum["y"], at::full({4}, 2.0))) << "rank 1 has none yet";
+    }
+    iterate({"x", "y"});
+    EXPECT_TRUE(at::equal(momentum["y"], at::ones({4}))) << "now all have it: " << momentum["y"];
+  });
+}
+
+// Rank 0 alone has seen a gradient of this row: what the others take from it is more than its decay leaves.
+TEST(DsSyncStateTest, SquaresStayAboveZeroWhereOverlapped) {
+  SyncOptions options;
+  options.plan = plan_of({{"all", {{0, 1, 2}}}}, 1);
+  options.state = StateTreatment::kAveraged;
+  options.overlap = true;
+  run_ranks(3, [&](World& world) {
+    const at::Tensor x = at::zeros({1});
+    const at::Tensor squares = at::full({1}, world.rank() == 0 ? 1.0 : 0.0);
+    const auto state = [&squares] { return std::vector<OptimizerState>{{"exp_avg_sq", {{"x", squares}}}}; };
+    const auto sync = make_synchronizer(world, {{{"x", x}}, {}, state}, testing::flat(3), options);
+    sync->before_forward();
+    sync->after_backward();
+    squares.mul_(0.5);  // 0.5 + (1/3 - 1) < 0 at rank 0
+    sync->after_step();
+    EXPECT_NEAR(squares.item<double>(), world.rank() == 0 ? 0.0 : 1.0 / 3, 1e-6);
+  });
 }
 
 TEST(DsSyncPlanTest, ComesFromTheTopology) {

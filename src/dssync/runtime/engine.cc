@@ -122,19 +122,38 @@ Work start(Operation& operation) {
   return Work();
 }
 
-void finish(Operation& operation) {
-  if (operation.step->kind == Stage::Kind::kReduceScatter && operation.mine() > 0) {
-    at::Tensor slice = operation.own_slice();
-    at::sum_out(slice, operation.scratch.view({-1, operation.mine()}), 0);
-  } else if (operation.step->kind == Stage::Kind::kAllReduce && operation.scratch.defined()) {
-    operation.range().add_(operation.scratch);
-  }
-  operation.scratch = at::Tensor();
-}
-
 // The part of the vector of which this worker has the sum once the operation is done.
 at::Tensor held_by(const Operation& operation) {
   return operation.step->kind == Stage::Kind::kAllReduce ? operation.range() : operation.own_slice();
+}
+
+// Adds up what came in, a row for each part of the sum, and divides it. On a CPU by blocks that stay in its cache.
+void reduce(const at::Tensor& sum, const at::Tensor& rows, bool includes_own, int divisor) {
+  constexpr int64_t kBlock = 64 << 10;
+  const int64_t length = sum.is_cpu() ? kBlock : sum.numel();
+  for (int64_t begin = 0; begin < sum.numel(); begin += length) {
+    const int64_t end = std::min(begin + length, sum.numel());
+    at::Tensor block = sum.slice(0, begin, end);
+    const at::Tensor incoming = rows.slice(1, begin, end);
+    if (includes_own) {
+      at::sum_out(block, incoming, 0);
+    } else {
+      block.add_(incoming[0]);
+    }
+    if (divisor > 1) block.div_(divisor);
+  }
+}
+
+// What is left to do after the messages. `divisor`: of sums that are complete with this operation, otherwise 1.
+void finish(Operation& operation, int divisor) {
+  const at::Tensor sum = held_by(operation);
+  if (operation.step->kind != Stage::Kind::kAllGather && operation.scratch.defined() && sum.numel() > 0) {
+    const bool includes_own = operation.step->kind == Stage::Kind::kReduceScatter;
+    reduce(sum, operation.scratch.view({-1, sum.numel()}), includes_own, divisor);
+  } else if (divisor > 1) {
+    sum.div_(divisor);
+  }
+  operation.scratch = at::Tensor();
 }
 
 constexpr double kLeastBytes = 16 << 10;  // of a piece of a pipeline
@@ -204,10 +223,10 @@ class Engine::Conductor {
     background_thread_.join();
   }
 
-  void add(at::Tensor vector, const Chain& chain, int64_t iteration) {
+  void add(at::Tensor vector, const std::shared_ptr<const Chain>& chain, int64_t iteration) {
     std::unique_lock lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);
-    incoming_.push_back({std::move(vector), &chain, iteration, {}, 0, 0});
+    incoming_.push_back({std::move(vector), chain, iteration, {}, 0, 0});
     ++unfinished_;
     // What ended is left to the background: the owner is busy with a backward pass, perhaps.
     if (!driven_) drive(lock, Drive::kIncoming);
@@ -241,7 +260,7 @@ class Engine::Conductor {
  private:
   struct Average {
     at::Tensor vector;
-    const Chain* chain = nullptr;
+    std::shared_ptr<const Chain> chain;  // which may have no other owner any more
     int64_t iteration = 0;
     std::vector<std::vector<Operation>> phases;  // without operations that have nothing to move
     std::size_t phase = 0;                       // that is under way
@@ -336,7 +355,6 @@ class Engine::Conductor {
       count_at(average, -1);
       ++average.phase;
       count_at(average, 1);
-      if (average.phase == average.chain->reduced_after) divide(average);
       if (average.phase == average.phases.size()) return retire(average);
       average.pending = average.phases[average.phase].size();
     }
@@ -346,12 +364,6 @@ class Engine::Conductor {
     Flow& flow = flows_[average.chain->urgency];
     if (average.phase < average.chain->slowest) flow.before += change;
     if (average.phase == average.chain->slowest) flow.within += change;
-  }
-
-  void divide(Average& average) {
-    for (const Operation& operation : average.phases[average.phase - 1]) {
-      held_by(operation).div_(average.chain->group_size);
-    }
   }
 
   void retire(Average& average) {
@@ -412,7 +424,8 @@ class Engine::Conductor {
       throw explained(operation, error);
     }
     --queues_[operation.step->channel.get()].running;
-    finish(operation);
+    const bool completes_sums = place.phase + 1 == place.average->chain->reduced_after;
+    finish(operation, completes_sums ? place.average->chain->group_size : 1);
     account(place);
     operation.work = Work();
     --place.average->pending;
@@ -485,12 +498,13 @@ class Engine::Conductor {
 Engine::Engine(World& world, Timeline* timeline) : conductor_(std::make_unique<Conductor>(world, timeline)) {}
 Engine::~Engine() = default;
 
-void Engine::average(at::TensorList slices, const Chain& chain, int64_t iteration, Seconds together) {
-  if (chain.empty() || slices.empty()) return;
+void Engine::average(at::TensorList slices, const std::shared_ptr<const Chain>& chain, int64_t iteration,
+                     Seconds together) {
+  if (chain->empty() || slices.empty()) return;
   const auto element = static_cast<double>(slices.front().element_size());
-  const double piece = std::max(1.0, bytes_of_a_piece(slices, chain, together) / element);
+  const double piece = std::max(1.0, bytes_of_a_piece(slices, *chain, together) / element);
   const bool has_short_ends =
-      chain.phases.size() > 1 && piece * element >= kShortEnds * kLeastBytes && bytes_of(slices) >= 4 * piece * element;
+      chain->phases.size() > 1 && piece * element >= kShortEnds * kLeastBytes && bytes_of(slices) >= 4 * piece * element;
   for (std::size_t index = 0; index < slices.size(); ++index) {
     const at::Tensor& slice = slices[index];
     std::vector<int64_t> bounds = cuts(slice.numel(), piece);

@@ -34,10 +34,11 @@ class Engine {
   ~Engine();
 
   // Starts to replace the slices (contiguous, one dimension, one type) by their averages over the chain's group. They
-  // must not be touched before wait() has returned. The chain must live as long. Where the chain has several phases,
+  // must not be touched before wait() has returned. Where the chain has several phases,
   // long slices are averaged in pieces, so that one phase of a piece overlaps another phase of the next. `together` is
   // what the network needs for all averages that are started with this one, so that pieces are as few as will do.
-  void average(at::TensorList slices, const Chain& chain, std::int64_t iteration, Seconds together);
+  void average(at::TensorList slices, const std::shared_ptr<const Chain>& chain, std::int64_t iteration,
+               Seconds together);
 
   // Operations between workers are worth their fixed costs from about this size, unless the network is slow.
   static constexpr std::int64_t kPieceBytes = 256 << 10;

@@ -1,6 +1,7 @@
 #include "dssync/runtime/flat.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -80,8 +81,11 @@ std::int64_t bytes_of(const std::vector<Flat>& flats) {
 std::vector<std::string> describe(const std::vector<NamedTensor>& tensors) {
   std::vector<std::string> result;
   for (const auto& [name, tensor] : tensors) {
-    result.push_back(fmt::format("{} {} [{}]", name, c10::toString(tensor.scalar_type()),
-                                 fmt::join(tensor.sizes().begin(), tensor.sizes().end(), ", ")));
+    std::string line = fmt::format("{} {} [{}]", name, c10::toString(tensor.scalar_type()),
+                                   fmt::join(tensor.sizes().begin(), tensor.sizes().end(), ", "));
+    if (!tensor.is_contiguous()) line += fmt::format(" with strides [{}]", fmt::join(tensor.strides(), ", "));
+    if (!tensor.is_cpu()) line += fmt::format(" on {}", c10::DeviceTypeName(tensor.device().type(), true));
+    result.push_back(std::move(line));
   }
   return result;
 }

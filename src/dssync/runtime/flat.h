@@ -33,7 +33,7 @@ at::Tensor view_of(const Flat& flat, std::int64_t offset, const at::Tensor& like
 
 std::int64_t bytes_of(const std::vector<Flat>& flats);
 
-// One line for each tensor: name, type and shape; what two workers must have in common.
+// One line for each tensor: name, type, shape, order in memory, kind of device; what two workers must have in common.
 std::vector<std::string> describe(const std::vector<NamedTensor>& tensors);
 
 }  // namespace dssync

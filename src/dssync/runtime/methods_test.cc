@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/nn/functional/activation.h>
 #include <torch/nn/modules/batchnorm.h>
@@ -10,6 +11,7 @@
 #include <torch/optim/sgd.h>
 
 #include "dssync/base/error.h"
+#include "dssync/planner/planner.h"
 #include "dssync/runtime/synchronizer.h"
 #include "dssync/runtime/testing.h"
 #include "dssync/topology/testing.h"
@@ -17,6 +19,7 @@
 namespace dssync {
 namespace {
 
+using ::testing::HasSubstr;
 using testing::run_ranks;
 
 struct NetImpl : torch::nn::Module {
@@ -81,6 +84,99 @@ TEST_P(MethodsTest, ConsolidatedReplicasAreEqualBitByBit) {
     EXPECT_TRUE(at::isfinite(result).all().item<bool>());
     EXPECT_TRUE(at::equal(result, results.front()));
   }
+}
+
+double tolerance(at::ScalarType type) {
+  return type == at::kDouble ? 1e-12 : type == at::kFloat ? 1e-5 : 2e-2;
+}
+
+at::Tensor step_of(int rank, int iteration, std::int64_t size) {
+  return at::sin(at::arange(size, at::kDouble) * 0.9 + rank * 1.7 + iteration * 2.3);
+}
+
+// Whatever the method, every worker's steps count for one N-th of what all have in the end. In double precision:
+at::Tensor mean_of_all_steps(int workers, int iterations, std::int64_t size) {
+  at::Tensor sum = at::zeros({size}, at::kDouble);
+  for (int rank = 0; rank < workers; ++rank) {
+    for (int iteration = 0; iteration < iterations; ++iteration) sum += step_of(rank, iteration, size);
+  }
+  return sum / workers;
+}
+
+// Makes these steps as an optimizer does, and returns what came out.
+at::Tensor make_steps(World& world, const Topology& topology, const SyncOptions& options, int iterations,
+                      std::int64_t size, at::ScalarType type) {
+  at::Tensor x = at::zeros({size}, type).requires_grad_();
+  const auto sync = make_synchronizer(world, {{{"x", x}}, {}, {}}, topology, options);
+  const at::NoGradGuard no_grad;
+  for (int iteration = 0; iteration < iterations; ++iteration) {
+    sync->before_forward();
+    x.mutable_grad() = step_of(world.rank(), iteration, size).to(type);
+    sync->after_backward();
+    x.add_(x.grad());
+    sync->after_step();
+  }
+  sync->consolidate();
+  return x.detach();
+}
+
+TEST_P(MethodsTest, EveryStepCountsForOneNth) {
+  constexpr int kIterations = 5;
+  for (const int workers : {2, 3, 5, 8}) {
+    const Topology topology = workers == 8 ? testing::racks(2, 4, 4, 1) : testing::flat(workers);
+    run_ranks(workers, [&](World& world) {
+      SyncOptions options{.method = GetParam()};
+      options.period = 2;
+      options.bucket_bytes = 100;
+      const bool has_shards = options.method == Method::kDsSync;
+      if (has_shards) options.plan = Planner(topology, 1e6).best(0.5);
+      for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kHalf}) {
+        for (const std::int64_t size : {1, 2, 13, 1009}) {
+          for (const int shards : has_shards ? std::vector<int>{1, 3, 8} : std::vector<int>{1}) {
+            if (has_shards) options.plan->shards = shards;
+            const at::Tensor x = make_steps(world, topology, options, kIterations, size, type);
+            const at::Tensor expected = mean_of_all_steps(workers, kIterations, size);
+            EXPECT_LE((x.to(at::kDouble) - expected).abs().max().item<double>(), tolerance(type) * kIterations)
+                << workers << " workers, " << size << " elements of " << c10::toString(type) << ", " << shards
+                << " shards, rank " << world.rank();
+          }
+        }
+      }
+    });
+  }
+}
+
+TEST_P(MethodsTest, WorkersWithDifferentNetworksAreTold) {
+  run_ranks(4, [&](World& world) {
+    const at::Tensor x = at::zeros({10}).requires_grad_();
+    const Topology topology = testing::racks(2, 2, 4, world.rank() == 2 ? 2 : 1);
+    const std::string message = testing::message_of<AgreementError>(
+        [&] { make_synchronizer(world, {{{"x", x}}, {}, {}}, topology, {.method = GetParam()}); });
+    EXPECT_THAT(message, HasSubstr("the workers differ in their network: rank 2 has"));
+    EXPECT_THAT(message, HasSubstr("rack0 up"));
+  });
+}
+
+TEST_P(MethodsTest, FrozenParametersAndMemoryOrder) {
+  const Topology topology = testing::racks(2, 2, 4, 1);
+  run_ranks(4, [&](World& world) {
+    Net net;
+    initialize(*net, world.rank());
+    net->first->weight.requires_grad_(false);
+    torch::optim::SGD optimizer(net->second->parameters(), torch::optim::SGDOptions(0.1));
+    const auto sync = make_synchronizer(world, replica_of(*net, optimizer), topology, {.method = GetParam()});
+    Net reference;
+    initialize(*reference, 0);
+    EXPECT_TRUE(at::equal(net->first->weight, reference->first->weight)) << "rank 0's stands for all";
+    sync->consolidate();
+
+    const at::Tensor plain = at::zeros({2, 3, 4, 5}).requires_grad_();
+    const at::Tensor last = at::zeros({2, 3, 4, 5}).contiguous(at::MemoryFormat::ChannelsLast).requires_grad_();
+    const std::string message = testing::message_of<AgreementError>([&] {
+      make_synchronizer(world, {{{"x", world.rank() == 3 ? last : plain}}, {}, {}}, topology, {.method = GetParam()});
+    });
+    EXPECT_THAT(message, HasSubstr("rank 3 has 'x Float [2, 3, 4, 5] with strides [60, 1, 15, 3]'"));
+  });
 }
 
 TEST_P(MethodsTest, WorksAlone) {

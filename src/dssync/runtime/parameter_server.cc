@@ -5,10 +5,12 @@
 #include <condition_variable>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <limits>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -107,21 +109,23 @@ class Server {
     if (workers > 1) thread_ = std::thread([this] { serve(); });
   }
 
-  // Ends serving although some have not said bye.
-  void give_up() {
+  // Ends serving although some have not said bye. Whoever waits for the bound learns the reason.
+  void give_up(const std::string& reason) {
     const std::lock_guard lock(mutex_);
-    given_up_ = true;
+    if (!failure_) failure_ = std::make_exception_ptr(std::runtime_error(reason));
     if (receiving_) receiving_->abort();
+    answered_.notify_all();
   }
 
-  // REQUIRES: every other worker has said bye, or give_up() was called.
-  ~Server() {
+  // Returns when every other worker has said bye, or after a failure.
+  void finish() {
     if (thread_.joinable()) thread_.join();
   }
 
+  ~Server() { finish(); }
+
   // What the worker in the same process does without messages: returns the slice when the bound allows. Throws where
-  // it does not within the timeout: Gloo does not always tell a server that waits for anyone's message of a lost
-  // worker.
+  // it does not within the timeout.
   std::vector<at::Tensor> push_local(const std::vector<at::Tensor>& changes, int64_t clock,
                                      std::chrono::milliseconds timeout) {
     std::unique_lock lock(mutex_);
@@ -138,6 +142,12 @@ class Server {
   std::vector<at::Tensor> read() {
     const std::lock_guard lock(mutex_);
     return copies();
+  }
+
+  // In replies since the last call.
+  int64_t take_bytes_sent() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(bytes_sent_, 0);
   }
 
   void check() {
@@ -162,7 +172,7 @@ class Server {
       for (Reply& reply : replies_) reply.finish();
     } catch (...) {
       const std::lock_guard lock(mutex_);
-      failure_ = std::current_exception();
+      if (!failure_) failure_ = std::current_exception();
       answered_.notify_all();
     }
   }
@@ -170,7 +180,7 @@ class Server {
   // Null after give_up().
   Work receive(const at::Tensor& message) {
     const std::lock_guard lock(mutex_);
-    if (given_up_) return Work();
+    if (failure_) return Work();
     std::vector<at::Tensor> tensors = {message};
     receiving_ = channel_->recvAnysource(tensors, kRequestTag);
     return receiving_;
@@ -221,6 +231,7 @@ class Server {
     for (const at::Tensor& slice : slices_) payload.next(slice).copy_(slice);
     std::vector<at::Tensor> tensors = {reply.message};
     reply.work = channel_->send(tensors, worker, kReplyTag);
+    bytes_sent_ += reply.message.numel();
   }
 
   // Lives until the worker has it, which is before it asks again.
@@ -245,10 +256,52 @@ class Server {
   std::vector<int64_t> clocks_;     // by worker
   std::vector<Pending> pending_;
   std::vector<Reply> replies_;  // by worker
+  int64_t bytes_sent_ = 0;
   std::exception_ptr failure_;
   Work receiving_;
-  bool given_up_ = false;
   std::thread thread_;
+};
+
+// Looks for lost workers (this one, too), and then calls `on_loss`, once: Gloo does not tell a server that waits for
+// anyone's message.
+class LossWatch {
+ public:
+  LossWatch(World& world, std::function<void(const std::string&)> on_loss)
+      : thread_([this, &world, on_loss = std::move(on_loss)] { watch(world, on_loss); }) {}
+
+  ~LossWatch() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopped_ = true;
+    }
+    stop_.notify_all();
+    thread_.join();
+  }
+
+ private:
+  void watch(World& world, const std::function<void(const std::string&)>& on_loss) {
+    std::unique_lock lock(mutex_);
+    while (!stop_.wait_for(lock, kLookEvery, [this] { return stopped_; })) {
+      const std::string losses = look(world);
+      if (losses.empty()) continue;
+      on_loss(losses);
+      return;
+    }
+  }
+
+  static std::string look(World& world) {
+    try {
+      return world.has_reported_failure() ? "this worker has failed" : world.losses();
+    } catch (const std::exception& error) {
+      return "lost the store: " + plain_message(error.what());
+    }
+  }
+
+  static constexpr std::chrono::milliseconds kLookEvery{500};
+  std::mutex mutex_;
+  std::condition_variable stop_;
+  bool stopped_ = false;
+  std::thread thread_;  // last: it uses all of the above
 };
 
 class ParameterServer final : public BaseSynchronizer {
@@ -260,13 +313,14 @@ class ParameterServer final : public BaseSynchronizer {
                           fmt::format("staleness {}", options.method == Method::kSsp ? options.staleness : -1)}),
         base_(flat_like(parameters_)) {
     const int64_t bound = options.method == Method::kSsp ? options.staleness : std::numeric_limits<int64_t>::max();
-    if (world_.size() > 1) channel_ = world_.channel(world_.everyone(), world_.unique("parameter-server"));
+    if (world_.size() > 1) channel_ = world_.channel(world_.everyone(), name_);
     for (int server = 0; server < world_.size(); ++server) {
       requests_.push_back(make_message(payload_bytes(parameters_, server, world_.size())));
       replies_.push_back(at::empty_like(requests_.back()));
     }
     remember();
     server_.emplace(channel_, parameters_, world_.rank(), world_.size(), bound);
+    watch_.emplace(world_, [this](const std::string& losses) { give_up(losses); });
   }
 
   ~ParameterServer() override {
@@ -275,9 +329,8 @@ class ParameterServer final : public BaseSynchronizer {
     } catch (const std::exception&) {
       broken_ = true;
     }
-    if (!broken_) return;
-    server_->give_up();
-    world_.abandon_channels();
+    if (broken_) give_up("this worker has failed");
+    server_->finish();  // while losses are watched for
   }
 
  protected:
@@ -287,7 +340,10 @@ class ParameterServer final : public BaseSynchronizer {
       write_changes();
       const Clock::time_point start = Clock::now();
       tell_all({Request::kPush, clock}, true);
+      const Clock::time_point told = Clock::now();
       finish_pull(server_->push_local(local_changes(), clock, world_.timeout()));
+      record_wait("waiting for the servers", told);
+      count_sent(server_->take_bytes_sent());
       record("push and pull", start);
     });
   }
@@ -295,7 +351,7 @@ class ParameterServer final : public BaseSynchronizer {
   double consolidate_parameters() override {
     double distance = 0;
     guarded("pulling the final parameters", [this, &distance] {
-      const std::string name = fmt::format("consolidate {}", ++consolidations_);
+      const std::string name = fmt::format("{}, consolidate {}", name_, ++consolidations_);
       world_.barrier(name + ": all pushed");
       tell_all({Request::kPull, iteration()}, true);
       finish_pull(server_->read());
@@ -318,6 +374,12 @@ class ParameterServer final : public BaseSynchronizer {
       broken_ = true;
       throw world_.explain(doing, world_.everyone(), error.what());
     }
+  }
+
+  // Nothing waits any longer, neither here nor at the other workers. Thread-safe.
+  void give_up(const std::string& reason) {
+    server_->give_up(reason);
+    world_.abandon_channels();
   }
 
   bool is_self(int server) const { return server == world_.rank(); }
@@ -389,6 +451,7 @@ class ParameterServer final : public BaseSynchronizer {
     metrics_.parameter_norm = std::sqrt(norm);
   }
 
+  const std::string name_ = world_.unique("parameter-server");  // for its channel and its barriers
   Channel channel_;
   std::vector<Flat> base_;            // the parameters as they were pulled last
   std::vector<at::Tensor> requests_;  // by server
@@ -397,6 +460,7 @@ class ParameterServer final : public BaseSynchronizer {
   std::optional<Server> server_;
   int consolidations_ = 0;
   bool broken_ = false;
+  std::optional<LossWatch> watch_;  // last: it uses all of the above
 };
 
 }  // namespace

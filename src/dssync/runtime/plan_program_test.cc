@@ -28,7 +28,7 @@ TEST(PlanProgramTest, StagesSendWhatTheTableSays) {
     for (std::size_t round = 0; round < plan.rounds.size(); ++round) {
       if (program->schedule.canonical(round) != round || program->chains[round].empty()) continue;
       const at::Tensor vector = at::ones({kElements}, at::kFloat);
-      engine.average(vector, program->chains[round], 0, Seconds(1));
+      engine.average(vector, {program, &program->chains[round]}, 0, Seconds(1));
       engine.wait();
       std::map<int, double> sent;
       for (const StageUse& use : engine.take_stage_uses()) {
@@ -57,7 +57,7 @@ TEST(PlanProgramTest, OutsideOfAPlanStagesHaveNoNumber) {
     builder.add(lower(world.everyone(), topology, kBytes), 4);
     const std::vector<Chain> chains = builder.build();
     Engine engine(world, nullptr);
-    engine.average(at::ones({kElements}, at::kFloat), chains.front(), 0, Seconds(1));
+    engine.average(at::ones({kElements}, at::kFloat), std::make_shared<const Chain>(chains.front()), 0, Seconds(1));
     engine.wait();
     EXPECT_TRUE(engine.take_stage_uses().empty());
   });

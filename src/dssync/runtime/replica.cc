@@ -14,11 +14,11 @@
 namespace dssync {
 namespace {
 
-std::vector<NamedTensor> trained_parameters(torch::nn::Module& model) {
+std::vector<NamedTensor> parameters_of(torch::nn::Module& model, bool trained) {
   std::vector<NamedTensor> result;
   std::set<const void*> seen;
   for (const auto& item : model.named_parameters()) {
-    if (item.value().requires_grad() && seen.insert(item.value().unsafeGetTensorImpl()).second) {
+    if (item.value().requires_grad() == trained && seen.insert(item.value().unsafeGetTensorImpl()).second) {
       result.push_back({item.key(), item.value()});
     }
   }
@@ -79,7 +79,8 @@ std::vector<OptimizerState> collect_state(torch::optim::Optimizer& optimizer,
 
 Replica replica_of(torch::nn::Module& model, torch::optim::Optimizer& optimizer) {
   Replica replica;
-  replica.parameters = trained_parameters(model);
+  replica.parameters = parameters_of(model, true);
+  replica.frozen = parameters_of(model, false);
   replica.buffers = buffers_of(model);
   replica.optimizer_state = [&optimizer, parameters = replica.parameters] {
     return collect_state(optimizer, parameters);

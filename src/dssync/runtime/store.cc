@@ -36,7 +36,12 @@ ServedStore serve_store(std::uint16_t port, std::chrono::milliseconds timeout) {
 
 Store reach_store(const std::string& host, std::uint16_t port, std::chrono::milliseconds timeout) {
   try {
-    return make_store(host, port, timeout, false);
+    const Store store = make_store(host, port, timeout, false);
+    // Whatever else listens there does not answer, and most of the store's calls would wait for ever.
+    constexpr const char* kHello = "dssync/hello";
+    put_text(*store, kHello, "hello");
+    store->wait({kHello}, timeout);
+    return store;
   } catch (const std::exception& error) {
     throw Error(fmt::format("cannot reach the store at {}:{} within {} s: {}", host, port,
                             static_cast<double>(timeout.count()) / 1000, plain_message(error.what())));

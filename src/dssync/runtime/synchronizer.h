@@ -73,6 +73,7 @@ struct SyncOptions {
 // Figures of the last iteration on this worker.
 struct SyncMetrics {
   double sync_seconds = 0;      // that the calls of this object kept the training thread from going on
+  double wait_seconds = 0;      // of these, spent waiting for other workers and the network
   std::int64_t bytes_sent = 0;  // by this worker
   // Estimate of (1/N) sum |x_i - mean|^2 from how far this worker's averages moved it; 0 for methods that keep replicas
   // equal. docs/mixing.md says what it rests on.
@@ -112,7 +113,7 @@ class Synchronizer {
 };
 
 // Lays the parameters out in flat tensors (they stay the same tensors to their owner), makes sure that all workers have
-// the same model and options, gives all workers rank 0's values, makes and connects the process groups. Collective.
+// the same model, network and options, gives all workers rank 0's values, makes and connects the process groups. Collective.
 // `topology` has one worker per rank; `world` and `timeline` (which may be null) must outlive the synchronizer.
 // Throws InputError where topology and world differ in size, AgreementError where the workers differ.
 std::unique_ptr<Synchronizer> make_synchronizer(World& world, const Replica& replica, const Topology& topology,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <csignal>
 #include <mutex>
 #include <netdb.h>
 #include <optional>
@@ -121,9 +122,15 @@ std::string address_towards(const std::string& host, std::uint16_t port) {
   return "127.0.0.1";
 }
 
-ChannelFactory gloo_channels(const Store& store, const WorldOptions& options) {
-  return [store, make = gloo_groups(options.address, options.timeout)](const std::vector<Rank>& members, int index,
-                                                                       const std::string& name) {
+// A peer that goes away is an error of the call, not the end of the process. Whoever handles the signal keeps doing so.
+void ignore_broken_pipes() {
+  struct sigaction action {};
+  if (sigaction(SIGPIPE, nullptr, &action) == 0 && action.sa_handler == SIG_DFL) std::signal(SIGPIPE, SIG_IGN);
+}
+
+ChannelFactory gloo_channels(const Store& store, const WorldOptions& options, std::function<std::string()> losses) {
+  return [store, make = gloo_groups(options.address, options.timeout, std::move(losses))](
+             const std::vector<Rank>& members, int index, const std::string& name) {
     return make(c10::make_intrusive<c10d::PrefixStore>(name, store), index, static_cast<int>(members.size()));
   };
 }
@@ -186,9 +193,10 @@ World::World(Store store, WorldOptions options, Store news)
   if (options_.size < 1 || options_.rank < 0 || options_.rank >= options_.size) {
     throw InputError(fmt::format("rank {} is not one of {} workers", options_.rank, options_.size));
   }
+  ignore_broken_pipes();
   store_->setTimeout(options_.timeout);
   news_->setTimeout(options_.timeout);
-  if (!options_.make_channel) options_.make_channel = gloo_channels(store_, options_);
+  if (!options_.make_channel) options_.make_channel = gloo_channels(store_, options_, [this] { return losses(); });
   join();
   if (news_ != store_) pulse_ = std::make_unique<Pulse>(news_, options_.rank, progress_);
 }
@@ -230,10 +238,10 @@ void World::await(const std::string& key, const std::string& doing, const std::s
   const std::string start = fmt::format("rank {}: {}", rank(), doing);
   try {
     for (milliseconds pause{1}; !store_->check({key}); pause = std::min(2 * pause, milliseconds(100))) {
-      const std::string losses = describe(published_losses(*news_), rank());
+      const std::string lost = losses();
       // Whoever was lost may have been here before: then this worker goes on, and hears of it where it needs the other.
-      if (!losses.empty() && store_->check({key})) return;
-      if (!losses.empty()) throw PeerError(fmt::format("{}: {}", start, losses));
+      if (!lost.empty() && store_->check({key})) return;
+      if (!lost.empty()) throw PeerError(fmt::format("{}: {}", start, lost));
       if (std::chrono::steady_clock::now() >= deadline) {
         std::vector<Rank> missing;
         for (const Rank other : everyone()) {
@@ -314,7 +322,10 @@ void World::abandon_channels() noexcept {
   channels_.clear();
 }
 
+std::string World::losses() { return describe(published_losses(*news_), rank()); }
+
 void World::report_failure(const std::string& cause) noexcept {
+  has_reported_failure_ = true;
   try {
     publish_loss(news_, rank(), "failed: " + cause);
   } catch (const std::exception&) {
@@ -329,8 +340,8 @@ PeerError World::explain(const std::string& doing, const std::vector<Rank>& memb
     const std::map<Rank, Sign> before = signs_of_life(*news_, members);
     const auto deadline = std::chrono::steady_clock::now() + kSilenceOfTheDead;
     do {
-      const std::string losses = describe(published_losses(*news_), rank());
-      if (!losses.empty()) return PeerError(fmt::format("{}: {}", start, losses));
+      const std::string lost = losses();
+      if (!lost.empty()) return PeerError(fmt::format("{}: {}", start, lost));
       if (!pulse_) return PeerError(fmt::format("{}: {}", start, symptom));
       std::this_thread::sleep_for(milliseconds(50));
     } while (std::chrono::steady_clock::now() < deadline);

@@ -73,6 +73,9 @@ class World {
   // Throws AgreementError on every worker unless all give the same lines. `topic` names what is compared ("model").
   void agree(const std::string& topic, const std::vector<std::string>& lines);
 
+  // The lines that all workers give, in rank 0's order. Collective.
+  std::vector<std::string> common(const std::string& topic, const std::vector<std::string>& lines);
+
   // Returns when all workers have called it with this name, each name once.
   void barrier(const std::string& name);
 
@@ -92,8 +95,12 @@ class World {
   // timeout. Later calls of channel() make new groups.
   void abandon_channels() noexcept;
 
+  // What has been told of lost workers, such as "rank 3 was killed by signal 9"; empty where all are there. Thread-safe.
+  std::string losses();
+
   // Tells all others why this worker gives up. Never throws. Thread-safe.
   void report_failure(const std::string& cause) noexcept;
+  bool has_reported_failure() const { return has_reported_failure_; }
 
   // The error to throw after something done together with `members` failed with `what`: takes a few seconds to learn
   // which worker failed, and why. Thread-safe.
@@ -118,6 +125,7 @@ class World {
   int uses_ = 0;                         // made unique so far
   int generation_ = 0;                   // of the channels
   std::atomic<std::int64_t> progress_{0};
+  std::atomic<bool> has_reported_failure_{false};
   std::unique_ptr<Pulse> pulse_;
 };
 
