@@ -84,7 +84,7 @@ void BaseSynchronizer::timed(Moment moment) {
 }
 
 void BaseSynchronizer::before_forward() {
-  metrics_.sync_seconds = 0;
+  metrics_.sync_seconds = metrics_.wait_seconds = 0;
   iteration_start_ = Clock::now();
   timed([this] { on_before_forward(); });
 }
@@ -103,8 +103,10 @@ void BaseSynchronizer::after_step() {
 void BaseSynchronizer::wait() {
   const Clock::time_point start = Clock::now();
   engine_.wait();
+  const Clock::time_point end = Clock::now();
+  metrics_.wait_seconds += std::chrono::duration<double>(end - start).count();
   if (timeline_ != nullptr) {
-    timeline_->record({Span::Kind::kWait, "waiting for averages", iteration_, start, Clock::now(), -1, {}, 0});
+    timeline_->record({Span::Kind::kWait, "waiting for averages", iteration_, start, end, -1, {}, 0});
   }
 }
 
@@ -122,9 +124,12 @@ void BaseSynchronizer::record_change(const std::string& why) {
 double BaseSynchronizer::consolidate() {
   const at::NoGradGuard no_grad;
   if (world_.size() == 1) return 0;
+  const double waited = metrics_.wait_seconds;
   const double distance = consolidate_parameters();
   average_buffers();
-  engine_.take_bytes_sent();  // not part of any iteration
+  // This is not part of any iteration.
+  metrics_.wait_seconds = waited;
+  engine_.take_bytes_sent();
   bytes_sent_ = 0;
   return distance;
 }

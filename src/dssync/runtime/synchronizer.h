@@ -73,6 +73,7 @@ struct SyncOptions {
 // Figures of the last iteration on this worker.
 struct SyncMetrics {
   double sync_seconds = 0;      // that the calls of this object kept the training thread from going on
+  double wait_seconds = 0;      // of sync_seconds, spent waiting for averages
   std::int64_t bytes_sent = 0;  // by this worker
   // Estimate of (1/N) sum |x_i - mean|^2 from how far this worker's averages moved it; 0 for methods that keep replicas
   // equal. docs/mixing.md says what it rests on.
