@@ -1,4 +1,5 @@
-// The page is complete without it: it adds the switch of themes, folds long tables away, and shows under the pointer the values of a chart.
+// The page is complete without it: it adds the switch of themes, folds long tables away, and shows under the pointer
+// the values of a chart.
 #include "dssync/report/sections.h"
 
 namespace dssync {
