@@ -33,6 +33,7 @@ Json method_json(const MethodFigures& method, const Topology& topology) {
        method.predicted_seconds > 0 ? Json(spread.median / method.predicted_seconds) : Json(nullptr)},
       {"iterations_per_block", method.iterations},
       {"blocks", method.seconds},
+      {"cpu_busy_share", method.cpu_share},
       {"bottleneck", bottleneck == kNone ? Json(nullptr) : Json(topology.link(bottleneck).name)},
       {"bottleneck_share",
        bottleneck == kNone || method.bytes.empty() ? Json(nullptr) : Json(share_of(method, topology, bottleneck))}};

@@ -8,6 +8,7 @@
 #include "dssync/base/error.h"
 #include "dssync/topology/read.h"
 #include "run_network.h"
+#include "run_workers.h"
 
 namespace dssync::cli {
 namespace {
@@ -91,6 +92,43 @@ TEST(BenchReportTest, TextHasTheBusiestLink) {
   EXPECT_NE(text.find("bsp-ring"), std::string::npos);
   EXPECT_NE(text.find(topology.links()[1].name + " 20 %"), std::string::npos) << text;
   EXPECT_NE(text.find("1.50"), std::string::npos) << text;
+  EXPECT_EQ(text.find("CPUs"), std::string::npos) << text;
+  EXPECT_EQ(text.find("less busy"), std::string::npos) << text;
+}
+
+TEST(BenchReportTest, TextSaysWhereTheCpuWasBusy) {
+  const Topology topology = flat_network(2, Bandwidth{100});
+  BenchReport report = example(topology);
+  report.methods[0].cpu_share = 0.97;
+  const std::string text = bench_as_text(report, topology, Style{});
+  EXPECT_NE(text.find("The CPUs were busy during bsp-ring (97 %)"), std::string::npos) << text;
+}
+
+TEST(BenchReportTest, TextOfALargeNetworkHasItsBusiestLinks) {
+  const Topology topology = flat_network(40, Bandwidth{100});  // 80 links
+  BenchReport report = example(topology);
+  report.methods[0].bytes[79] = 90;
+  const std::string text = bench_as_text(report, topology, Style{});
+  EXPECT_NE(text.find("\nworker39 in "), std::string::npos) << text;
+  EXPECT_EQ(text.find("\nworker39 out "), std::string::npos) << text;
+  EXPECT_NE(text.find("and 16 links less busy"), std::string::npos) << text;
+}
+
+TEST(BenchFlagsTest, TheTimeoutFollowsThePrediction) {
+  BenchCommand command = parsed({"--methods", "bsp-ring,ds-sync"});
+  const auto timeout = [&](double bytes_per_second) {
+    return timeout_of(command.network, {2, flat_network(2, Bandwidth{bytes_per_second}), {}},
+                      [&](const Topology& topology) {
+                        return predicted_iteration(command.sync, command.benchmark.methods, topology, 8e6, Seconds(0));
+                      })
+        .count();
+  };
+  EXPECT_EQ(timeout(1e9), 60);
+  // Each of the two sends 8 MB in an iteration: 80 s, and what filling a pipeline adds.
+  EXPECT_GE(timeout(1e5), 800);
+  EXPECT_LE(timeout(1e5), 1000);
+  command.network.timeout = Seconds(5);
+  EXPECT_EQ(timeout(1e5), 5);
 }
 
 }  // namespace

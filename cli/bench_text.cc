@@ -1,6 +1,8 @@
 // `dssync bench` for people: what an iteration takes, and what the links carry.
 #include <algorithm>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -59,13 +61,44 @@ std::string table(const BenchReport& report, const Topology& topology, const Sty
   return text;
 }
 
-// Both directions of a cable on one row, for cables that carry enough to matter.
+// Where the CPUs were what everyone waited for.
+std::string busy_note(const BenchReport& report) {
+  constexpr double kBusy = 0.9;
+  std::string methods;
+  for (const MethodFigures& method : report.methods) {
+    if (method.cpu_share < kBusy) continue;
+    methods +=
+        fmt::format("{}{} ({:.0f} %)", methods.empty() ? "" : ", ", name_of(method.method), 100 * method.cpu_share);
+  }
+  if (methods.empty()) return {};
+  return fmt::format("The CPUs were busy during {}: these times say little of the network.\n", methods);
+}
+
+// The links that any method uses most, at most so many, in their order.
+std::vector<std::size_t> busiest_links(const BenchReport& report, const Topology& topology, std::size_t most) {
+  std::vector<std::pair<double, std::size_t>> links;
+  for (std::size_t index = 0; index < topology.links().size(); ++index) {
+    double share = 0;
+    for (const MethodFigures& method : report.methods) {
+      share = std::max(share, share_of(method, topology, static_cast<LinkId>(index)));
+    }
+    links.emplace_back(-share, index);
+  }
+  std::sort(links.begin(), links.end());
+  links.resize(std::min(links.size(), most));
+  std::vector<std::size_t> chosen;
+  for (const auto& [share, index] : links) chosen.push_back(index);
+  std::sort(chosen.begin(), chosen.end());
+  return chosen;
+}
+
 std::string links(const BenchReport& report, const Topology& topology, const Style& style) {
+  constexpr std::size_t kMostLinks = 64;
   std::string text = style.paint("\nbytes per iteration over each link (predicted)\n", Tint::kBold);
   std::string header = fmt::format("{:<20}", "link");
   for (const MethodFigures& method : report.methods) header += fmt::format(" {:>24}", name_of(method.method));
   text += style.paint(header + "\n", Tint::kDim);
-  for (std::size_t index = 0; index < topology.links().size(); ++index) {
+  for (const std::size_t index : busiest_links(report, topology, kMostLinks)) {
     text += pad_right(clip(printable(topology.links()[index].name), 20, style), 20);
     for (const MethodFigures& method : report.methods) {
       text += fmt::format(" {:>24}", fmt::format("{} ({})", format_bytes(method.bytes[index]),
@@ -73,16 +106,19 @@ std::string links(const BenchReport& report, const Topology& topology, const Sty
     }
     text += "\n";
   }
+  if (topology.links().size() > kMostLinks) {
+    text +=
+        fmt::format("and {} less busy; --format json has all\n", counted(topology.links().size() - kMostLinks, "link"));
+  }
   return text;
 }
 
 }  // namespace
 
 std::string bench_as_text(const BenchReport& report, const Topology& topology, const Style& style) {
-  std::string text = heading(report, topology, style) + "\n" + table(report, topology, style);
+  std::string text = heading(report, topology, style) + "\n" + table(report, topology, style) + busy_note(report);
   const bool is_counted = !report.methods.empty() && !report.methods.front().bytes.empty();
-  constexpr std::size_t kMostLinks = 64;
-  if (is_counted && topology.links().size() <= kMostLinks) text += links(report, topology, style);
+  if (is_counted) text += links(report, topology, style);
   return text;
 }
 

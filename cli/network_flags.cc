@@ -1,5 +1,6 @@
 #include "network_flags.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <limits>
 
@@ -81,8 +82,11 @@ void add_network_flags(CLI::App& app, NetworkFlags& flags, const std::string& gr
       ->expected(0, 1)
       ->type_name("[FILE]")
       ->group(group);
+  add_latency_flag(app, flags.ignore_latency);
+  app.get_option("--ignore-latency")->group(group);
   add_parsed(app, "--timeout", flags.timeout, parse_timeout,
-             "How long to wait for other workers: at the start, and in every average (default 60s)")
+             "How long to wait for other workers: at the start, and in every average (default: 60s, or ten times the "
+             "predicted iteration if that is longer)")
       ->type_name("TIME")
       ->group(group);
   add_parsed(app, "--port", flags.port, parse_port,
@@ -91,19 +95,35 @@ void add_network_flags(CLI::App& app, NetworkFlags& flags, const std::string& gr
       ->group(group);
 }
 
+void add_latency_flag(CLI::App& app, bool& ignore) {
+  app.add_flag("--ignore-latency", ignore, "Build the network without the latencies of its links");
+}
+
+Topology drop_latency(const Topology& topology, const std::string& speaker) {
+  const auto count = std::count_if(topology.links().begin(), topology.links().end(),
+                                   [](const Link& link) { return link.latency.count() > 0; });
+  if (count > 0) {
+    fmt::print(stderr, "{}: note: the latency of {} is left out\n", speaker,
+               counted(static_cast<std::size_t>(count), "link"));
+  }
+  return topology.without_latency();
+}
+
 KnownNetwork read_network(const NetworkFlags& flags, const std::optional<Place>& place, const std::string& speaker) {
   if (place) {
     check_started_here(flags.port != 0, "--port", *place, "the environment variable MASTER_PORT instead");
     check_started_here(flags.emulate, "--emulate", *place, "no launcher: dssync starts the workers in the testbed");
   }
   check_discovery(flags);
+  if (flags.ignore_latency && !flags.emulate) throw InputError("--ignore-latency needs --emulate");
   if (!place || place->rank == 0) check_writable("--save-topology", flags.save_topology);
   if (flags.is_discovered() && !flags.emulate) return {workers_of(flags.workers, place), {}, {}};
   const std::optional<std::string> file = flags.is_discovered() ? flags.emulated : flags.topology;
-  const ReadResult network = network_of(file, flags.workers, flags.assumptions, place);
+  ReadResult network = network_of(file, flags.workers, flags.assumptions, place);
   if (!place || place->rank == 0) {
     for (const std::string& note : network.notes) fmt::print(stderr, "{}: note: {}\n", speaker, printable(note));
   }
+  if (flags.ignore_latency) network.topology = drop_latency(network.topology, speaker);
   KnownNetwork known{network.topology.workers(), {}, {}};
   if (!flags.is_discovered()) known.topology = network.topology;
   if (flags.emulate) known.emulated = network.topology;

@@ -22,8 +22,9 @@ struct NetworkFlags {
   Assumptions assumptions;
   bool emulate = false;
   std::string emulated;  // a file that the workers are not told of; empty: `topology`
-  Seconds timeout{60};
-  std::uint16_t port = 0;  // of the store, where this process starts the workers; 0: any free one
+  bool ignore_latency = false;
+  std::optional<Seconds> timeout;  // none: see timeout_of() in run_workers.h
+  std::uint16_t port = 0;          // of the store, where this process starts the workers; 0: any free one
 
   static constexpr const char* kAuto = "auto";  // the workers measure it
   bool is_discovered() const { return topology == kAuto; }
@@ -31,6 +32,12 @@ struct NetworkFlags {
   // What the network is called in messages and logs.
   std::string source() const { return topology.value_or("--workers"); }
 };
+
+// --ignore-latency
+void add_latency_flag(CLI::App& app, bool& ignore);
+
+// The network as it is built with --ignore-latency; tells on standard error what is left out.
+Topology drop_latency(const Topology& topology, const std::string& speaker);
 
 void add_network_flags(CLI::App& app, NetworkFlags& flags, const std::string& group);
 

@@ -1,6 +1,8 @@
 #include "run_workers.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 
@@ -57,7 +59,8 @@ Job job_on(const std::string& speaker, const NetworkFlags& flags, const KnownNet
   };
 }
 
-int launch(const std::string& speaker, const NetworkFlags& flags, const KnownNetwork& network, const WorkersJob& job) {
+int launch(const std::string& speaker, const NetworkFlags& flags, const KnownNetwork& network,
+           const Prediction& prediction, const WorkersJob& job) {
   std::optional<Testbed> testbed;
   if (network.emulated) {
     testbed.emplace(*network.emulated, "", flags.is_discovered() ? flags.emulated : flags.source());
@@ -66,11 +69,12 @@ int launch(const std::string& speaker, const NetworkFlags& flags, const KnownNet
   LocalWorkers workers(network.workers, [&](int rank, LauncherChannel& launcher) {
     Place place = local_place(rank, network.workers);
     if (testbed) {
+      unsetenv("GLOO_SOCKET_IFNAME");  // which names an interface of the machine, not of the testbed
       testbed->enter(network.emulated->host_at(network.emulated->position_of(rank)));
       place.store_host = testbed->fabric_address();
     }
     place.store_port = static_cast<std::uint16_t>(std::stoi(launcher.receive()));
-    return run_worker(speaker, place, &launcher, flags.timeout,
+    return run_worker(speaker, place, &launcher, timeout_of(flags, network, prediction),
                       job_on(speaker, flags, network, testbed ? &*testbed : nullptr, job));
   });
   StoreServer store(flags.port);
@@ -86,10 +90,18 @@ int launch(const std::string& speaker, const NetworkFlags& flags, const KnownNet
 
 }  // namespace
 
+Seconds timeout_of(const NetworkFlags& flags, const KnownNetwork& network, const Prediction& prediction) {
+  constexpr Seconds kUsual{60};
+  constexpr Seconds kMost{86'400};
+  if (flags.timeout) return *flags.timeout;
+  return network.topology ? std::clamp(10 * prediction(*network.topology), kUsual, kMost) : kUsual;
+}
+
 int run_workers(const std::string& speaker, const NetworkFlags& flags, const KnownNetwork& network,
-                const std::optional<Place>& own, const WorkersJob& job) {
-  if (!own) return launch(speaker, flags, network, job);
-  return run_worker(speaker, *own, nullptr, flags.timeout, job_on(speaker, flags, network, nullptr, job));
+                const std::optional<Place>& own, const Prediction& prediction, const WorkersJob& job) {
+  if (!own) return launch(speaker, flags, network, prediction, job);
+  return run_worker(speaker, *own, nullptr, timeout_of(flags, network, prediction),
+                    job_on(speaker, flags, network, nullptr, job));
 }
 
 }  // namespace dssync::cli

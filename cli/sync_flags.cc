@@ -9,6 +9,7 @@
 #include "dssync/base/error.h"
 #include "dssync/base/units.h"
 #include "dssync/planner/planner.h"
+#include "dssync/runtime/method_cost.h"
 #include "flags.h"
 #include "limit.h"
 
@@ -111,6 +112,20 @@ void check_limit(const SyncFlags& flags, const std::vector<Method>& methods, con
   if (!is_planned || options.published || options.group_limit == 0) return;
   Planner planner(topology, bytes, options.group_limit);
   best_or_explain(planner, options.disagreement, options.group_limit);
+}
+
+Seconds predicted_iteration(const SyncFlags& flags, const std::vector<Method>& methods, const Topology& topology,
+                            double bytes, Seconds compute) {
+  double slowest = 0;
+  for (const Method method : methods) {
+    SyncOptions options = flags.options;
+    options.method = method;
+    // What follows a plan is no slower than an exact average, and planning takes its time.
+    const bool is_planned = method == Method::kDsSync || method == Method::kLocalSgd;
+    const Cost cost = method_cost(is_planned ? Method::kBspRing : method, topology, bytes, nullptr);
+    slowest = std::max(slowest, iteration_seconds(options, cost, compute));
+  }
+  return Seconds(slowest);
 }
 
 }  // namespace dssync::cli

@@ -39,6 +39,10 @@ void settle(const CLI::App& app, SyncFlags& flags, const std::vector<Method>& me
 // REQUIRES: settled.
 void check_limit(const SyncFlags& flags, const std::vector<Method>& methods, const Topology& topology, double bytes);
 
+// Of an iteration with the slowest of the methods, at most. REQUIRES: settled.
+Seconds predicted_iteration(const SyncFlags& flags, const std::vector<Method>& methods, const Topology& topology,
+                            double bytes, Seconds compute);
+
 // The verb's flags that belong to certain methods only.
 struct Belonging {
   std::string flag;

@@ -14,6 +14,7 @@
 #include "dssync/base/error.h"
 #include "dssync/testbed/handle.h"
 #include "flags.h"
+#include "network_flags.h"
 #include "output.h"
 #include "testbed_contend.h"
 #include "testbed_keeper.h"
@@ -43,6 +44,7 @@ void add_up(CLI::App& testbed, TestbedOptions& options) {
   verb->add_option("--name", options.name, "How to call it (default: testbed-1, or the next free number)")
       ->type_name("NAME");
   add_assumption_flags(*verb, options.assumptions);
+  add_latency_flag(*verb, options.ignore_latency);
 }
 
 void add_contend(CLI::App& testbed, TestbedOptions& options) {
@@ -61,7 +63,8 @@ void add_contend(CLI::App& testbed, TestbedOptions& options) {
 int up(const TestbedOptions& options) {
   const ReadResult input = read_topology(options.topology, options.assumptions);
   for (const std::string& note : input.notes) fmt::print(stderr, "dssync testbed up: note: {}\n", printable(note));
-  const std::string name = start_keeper(input.topology, options.name, options.topology);
+  const Topology topology = options.ignore_latency ? drop_latency(input.topology, "dssync testbed up") : input.topology;
+  const std::string name = start_keeper(topology, options.name, options.topology);
   write_result(testbed_introduction(TestbedHandle::find(name).record()));
   return kDone;
 }
@@ -76,6 +79,7 @@ std::string describe(const EndedTestbed& ended) {
 int down(const TestbedOptions& options) {
   const Registry registry = Registry::of_user();
   std::vector<TestbedRecord> chosen = registry.list();
+  registry.remove_drafts();
   if (!options.name.empty()) {
     check_testbed_name(options.name);
     std::erase_if(chosen, [&](const TestbedRecord& record) { return record.name != options.name; });

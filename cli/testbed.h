@@ -20,7 +20,8 @@ struct TestbedOptions {
   std::string name;  // empty: the only one there is
   std::string topology;
   Assumptions assumptions;
-  bool all = false;  // down
+  bool ignore_latency = false;  // up
+  bool all = false;             // down
   std::string format = "text";
   std::string host;  // exec
   std::vector<std::string> command;

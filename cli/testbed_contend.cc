@@ -1,6 +1,7 @@
 #include "testbed_contend.h"
 
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -48,12 +49,11 @@ int interrupted(int signal, const std::string& then) {
       fmt::format("interrupted by signal {} ({}); {}", signal, description == nullptr ? "unknown" : description, then));
 }
 
-// Rates as they were, put back whatever happens.
+// Gives links their whole capacity back, whatever happens, unless somebody else has changed their rate since.
 class Restore {
  public:
-  Restore(const TestbedHandle& handle, const std::vector<LinkId>& links) : handle_(handle) {
-    for (const LinkId link : links) before_.emplace_back(link, handle.rate(link));
-  }
+  Restore(const TestbedHandle& handle, const std::vector<LinkId>& links, Bandwidth rate)
+      : handle_(handle), links_(links), rate_(rate) {}
   ~Restore() {
     try {
       now();
@@ -65,18 +65,23 @@ class Restore {
   Restore& operator=(const Restore&) = delete;
 
   void now() {
-    for (const auto& [link, rate] : std::exchange(before_, {})) handle_.reshape(link, rate);
+    for (const LinkId link : std::exchange(links_, {})) {
+      const double now = handle_.rate(link).bytes_per_second;
+      const bool is_ours = std::abs(now / rate_.bytes_per_second - 1) < 1e-3;  // tc rounds what it shows
+      if (is_ours) handle_.reshape(link, handle_.record().blueprint.links[static_cast<std::size_t>(link)].capacity);
+    }
   }
-  void forget() { before_.clear(); }
+  void forget() { links_.clear(); }
 
  private:
   const TestbedHandle& handle_;
-  std::vector<std::pair<LinkId, Bandwidth>> before_;
+  std::vector<LinkId> links_;
+  const Bandwidth rate_;
 };
 
 int reshape(const TestbedOptions& options, const TestbedHandle& handle, const std::vector<LinkId>& links,
             SignalPipe& signals) {
-  Restore restore(handle, links);
+  Restore restore(handle, links, options.rate);
   for (const LinkId link : links) handle.reshape(link, options.rate);
   say(fmt::format("{} has {} now", options.link, format_bandwidth(options.rate)));
   if (!options.duration) {
@@ -85,7 +90,7 @@ int reshape(const TestbedOptions& options, const TestbedHandle& handle, const st
   }
   const int signal = wait_until(signals, deadline_after(options.duration));
   restore.now();
-  const std::string then = fmt::format("{} has what it had before", options.link);
+  const std::string then = fmt::format("{} is given back", options.link);
   if (signal != 0) return interrupted(signal, then);
   say(then);
   return kDone;

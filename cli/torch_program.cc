@@ -23,8 +23,9 @@ constexpr const char* kProgram = "dssync-torch";
 
 // PyTorch's libraries start threads as they are loaded, and a process with threads cannot enter a user namespace.
 void prepare_emulation(int argc, char** argv) {
-  const bool is_asked_for = std::any_of(argv + 2, argv + argc,
-                                        [](const char* argument) { return std::string_view(argument) == "--emulate"; });
+  const bool is_asked_for = std::any_of(argv + 2, argv + argc, [](std::string_view argument) {
+    return argument == "--emulate" || argument.starts_with("--emulate=");
+  });
   const bool is_only_help = std::any_of(argv + 2, argv + argc, [](const char* argument) {
     return std::string_view(argument) == "--help" || std::string_view(argument) == "-h";
   });

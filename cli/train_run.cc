@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "dssync/training/models.h"
 #include "output.h"
 #include "run_workers.h"
 #include "tool.h"
@@ -12,6 +13,11 @@ namespace dssync::cli {
 namespace {
 
 constexpr const char* kSpeaker = "dssync train";
+
+double model_bytes(const TrainOptions& training) {
+  const auto model = make_model(training.model, training.seed, {}, 10, training.hidden);
+  return static_cast<double>(parameter_count(*model) * static_cast<std::int64_t>(sizeof(float)));
+}
 
 // What can be known to be wrong before any worker starts.
 void check_early(const TrainCommand& command, const KnownNetwork& network) {
@@ -39,7 +45,12 @@ int run_train(const TrainCommand& command) {
   const std::optional<Place> own = place_from(process_environment());
   const KnownNetwork network = read_network(command.network, own, kSpeaker);
   check_early(command, network);
-  return run_workers(kSpeaker, command.network, network, own,
+  const Prediction prediction = [&](const Topology& topology) {
+    const TrainOptions& training = command.training;
+    return predicted_iteration(command.sync, {command.sync.options.method}, topology, model_bytes(training),
+                               training.compute);
+  };
+  return run_workers(kSpeaker, command.network, network, own, prediction,
                      [&](World& world, WorkerEnding& ending, const RunNetwork& found) {
                        return train_and_tell(command, found, world, ending);
                      });

@@ -59,7 +59,7 @@ TEST(TrainFlagsTest, Defaults) {
   EXPECT_FALSE(command.sync.options.published);
   EXPECT_FALSE(command.sync.options.overlap);
   EXPECT_EQ(command.sync.options.state, StateTreatment::kRotating);
-  EXPECT_EQ(command.network.timeout, Seconds(60));
+  EXPECT_FALSE(command.network.timeout);
   EXPECT_EQ(command.network.port, 0);
   EXPECT_FALSE(command.training.resume);
 }

@@ -8,6 +8,7 @@ tool=build/release/cli/dssync
 network=examples/topologies/contended-racks.yaml
 folder=build/demo
 mkdir -p "$folder"
+SECONDS=0
 rm -f "$folder"/*.jsonl
 
 run() {
@@ -25,8 +26,8 @@ TEXT
 run plan --topology "$network" --bytes 424kB
 
 emulate=(--emulate)
-if problem=$("$tool" testbed up --topology "$network" --name demo-check 2>&1 >/dev/null); then
-  "$tool" testbed down demo-check >/dev/null
+if said=$("$tool" testbed up --topology "$network" 2>"$folder/problem.txt"); then
+  "$tool" testbed down "${said%%:*}" >/dev/null  # what it says begins with the name that it made up
   cat <<'TEXT'
 
 Now four methods train on that network, one after another, with the same data and the same model: Fashion-MNIST, 20,000
@@ -36,7 +37,7 @@ the file says. Every message is real TCP.
 TEXT
 else
   emulate=()
-  printf '\nThis machine cannot emulate the network, so the workers use loopback, where nothing is slow:\n  %s\n' "$problem"
+  printf '\nThis machine cannot emulate the network, so the workers use loopback, where nothing is slow:\n  %s\n' "$(cat "$folder/problem.txt")"
   printf 'The comparison below shows that all methods train, but not what they gain.\n\n'
 fi
 
@@ -53,6 +54,7 @@ run report "$folder"/{bsp-ring,bsp-hierarchical,ssp,ds-sync}.jsonl --accuracy 80
 
 cat <<TEXT
 
+That took $((SECONDS / 60)) min $((SECONDS % 60)) s.
 The whole comparison, with curves, links and the plan: open $folder/report.html in a browser.
 Try your own network: write it like $network, then
   $tool plan --topology FILE

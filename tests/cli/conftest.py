@@ -2,7 +2,9 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
+import tempfile
 import time
 
 import pytest
@@ -57,6 +59,43 @@ def needs_namespaces(tmp_path_factory):
     testbed("down", "--all")
     if "cannot emulate" in result.stderr:
         pytest.skip(result.stderr.strip())
+
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def as_nobody(needs_namespaces):
+    """Runs the tool as a user without rights, from a folder that this user may read: `file(path)` copies a file there and returns
+    its new path. Skips where the kernel does not let such a user build testbeds."""
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        pytest.skip("only root with setpriv can become another user")
+    place = pathlib.Path(tempfile.mkdtemp(prefix="dssync-test-", dir="/tmp"))
+    place.chmod(0o755)
+    for program in (TOOL, TOOL.parent / "dssync-torch"):
+        if program.exists():
+            shutil.copy(program, place)
+    state = place / "state"
+    state.mkdir(mode=0o700)
+    os.chown(state, NOBODY, NOBODY)
+
+    def run(*arguments, patience=30):
+        command = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", place / TOOL.name, *map(str, arguments)]
+        return subprocess.run(command, cwd="/", env=ENVIRONMENT | {"DSSYNC_STATE": str(state)}, capture_output=True, encoding="utf-8",
+                              timeout=patience)
+
+    run.file = lambda path: shutil.copy(path, place)
+    run.state = state
+    try:
+        probe = run("testbed", "up", "--topology", run.file(ROOT / "examples/topologies/two-racks.yaml"))
+        if probe.returncode != 0 and "user namespace" in probe.stderr:
+            pytest.skip(probe.stderr.strip())
+        assert probe.returncode == 0, probe.stderr
+        run("testbed", "down")
+        yield run
+    finally:
+        run("testbed", "down", "--all")
+        shutil.rmtree(place)
 
 
 @pytest.fixture

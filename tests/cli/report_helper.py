@@ -47,7 +47,7 @@ def log(method="ds-sync", seed=1, iterations=80, pace=0.1, best=0.9, end="finish
         took = pace * (1 + 0.1 * math.sin(i))
         lines.append({"event": "iteration", "epoch": 1, "iteration": i, "loss": 2 * math.exp(-i / 30), "learning_rate": 0.1,
                       "seconds": i * pace, "iteration_seconds": took, "compute_seconds": 0.3 * took,
-                      "sync_seconds": 0.6 * took, "images_per_second": 100, "bytes_sent": 3000, "disagreement": 0.1,
+                      "sync_seconds": 0.7 * took, "wait_seconds": 0.6 * took, "images_per_second": 100, "bytes_sent": 3000, "disagreement": 0.1,
                       "relative_disagreement": 0 if method.startswith("bsp") else 0.1 * math.exp(-i / 12)})
         if i % 10 == 0:
             lines.append({"event": "evaluated", "epoch": 1, "iteration": i, "seconds": i * pace, "training_seconds": i * pace,

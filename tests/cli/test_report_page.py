@@ -42,12 +42,16 @@ const readout = document.querySelector('.readout')?.textContent ?? '';
 const color = () => getComputedStyle(document.body).backgroundColor;
 const before = color();
 document.querySelector('#theme').click();
+const folded = () => document.querySelectorAll('details:not([open])').length;
+const onScreen = folded();
+dispatchEvent(new Event('beforeprint'));
 const result = {
   problems, covered, outside, readout,
   charts: Object.fromEntries([...document.querySelectorAll('figure[id]')].map((figure) => [figure.id, inked(figure.querySelector('svg:not(.swatch)'))])),
   rounds: document.querySelectorAll('figure.round').length,
   loaded: performance.getEntriesByType('resource').map((entry) => entry.name),
   colors: [before, color()],
+  folded: [onScreen, folded()],
   wider: document.documentElement.scrollWidth - innerWidth,
 };
 const out = document.createElement('pre');
@@ -106,6 +110,7 @@ def test_the_page_in_a_browser(probe, logs, width):
     assert "ds-sync, seed 1" in found["readout"] and "%" in found["readout"]
     assert found["colors"][0] != found["colors"][1]
     assert found["wider"] <= 0
+    assert found["folded"][0] > 0 and found["folded"][1] == 0  # on the screen, and on paper
 
 
 def test_long_names_find_room(probe, tmp_path):

@@ -14,7 +14,6 @@ import pytest
 from conftest import ENVIRONMENT, ROOT, TOOL, eventually
 
 TWO_RACKS = "examples/topologies/two-racks.yaml"
-NOBODY = 65534
 PATIENCE = 30
 
 
@@ -166,6 +165,33 @@ def test_contend_waits_before(racks):
     assert "nothing was changed" in process.communicate()[1]
 
 
+def test_contend_takes_effect_after_its_time(racks):
+    begin = time.monotonic()
+    process = start(racks, "contend", "a0 in", "10Mbps", "--after", "1s")
+    eventually(lambda: megabits(racks, "a0 in") == 10, "the lower rate")
+    assert time.monotonic() - begin >= 1
+    assert process.wait(PATIENCE) == 0
+    assert "a0 in has 10 Mbit/s now" in process.communicate()[1]
+    assert megabits(racks, "a0 in") == 10
+
+
+def test_of_two_that_contend_the_last_one_gives_back(racks):
+    first = start(racks, "contend", "rack-b up", "20Mbps", "--for", "1000s")
+    eventually(lambda: megabits(racks, "rack-b up") == 20, "the first rate")
+    second = start(racks, "contend", "rack-b up", "5Mbps", "--for", "1000s")
+    eventually(lambda: megabits(racks, "rack-b up") == 5, "the second rate")
+    for process, rate in ((first, 5), (second, 50)):
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == 1
+        process.communicate()
+        assert megabits(racks, "rack-b up") == rate
+
+
+def test_contend_with_no_traffic_to_send(racks):
+    racks("contend", "rack-a up", "50Mbps", "--traffic", "--for", "300ms")
+    assert links(racks)["rack-a up"]["bytes"] == 0
+
+
 def test_contend_with_traffic(racks):
     process = start(racks, "contend", "rack-a up", "30Mbps", "--traffic")
     before = eventually(lambda: links(racks)["rack-a up"]["bytes"], "traffic")
@@ -236,33 +262,28 @@ def test_many_leave_nothing(needs_namespaces, testbed):
     eventually(lambda: len(machine()[1] - before[1]) < 10, "as few network namespaces as before")
 
 
-def test_unprivileged_user(needs_namespaces, testbed, tmp_path):
-    if os.geteuid() != 0 or not shutil.which("setpriv"):
-        pytest.skip("only root with setpriv can become another user")
-    place = pathlib.Path(f"/tmp/dssync-test-{os.getpid()}")
-    place.mkdir(mode=0o755)
-    try:
-        shutil.copy(TOOL, place / "dssync")
-        shutil.copy(ROOT / TWO_RACKS, place / "racks.yaml")
-        state = place / "state"
-        state.mkdir(mode=0o700)
-        os.chown(state, NOBODY, NOBODY)
+def test_unprivileged_user(as_nobody):
+    file = as_nobody.file(ROOT / TWO_RACKS)
+    assert as_nobody("testbed", "up", "--topology", file, "--name", "mine").returncode == 0
+    assert as_nobody("testbed", "exec", "a0", "--", "sh", "-c", "exit 5").returncode == 5
+    assert as_nobody("testbed", "contend", "a0 out", "10Mbps").returncode == 0
+    assert "10 Mbit/s" in as_nobody("testbed", "status").stdout
+    assert as_nobody("testbed", "down").stdout == "mine: ended, 1 process\n"
+    assert os.listdir(as_nobody.state) == []
 
-        def run(*arguments):
-            command = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", place / "dssync", "testbed", *arguments]
-            return subprocess.run(command, cwd="/", env=ENVIRONMENT | {"DSSYNC_STATE": str(state)}, capture_output=True,
-                                  encoding="utf-8", timeout=PATIENCE)
 
-        result = run("up", "--topology", place / "racks.yaml", "--name", "mine")
-        if result.returncode != 0:
-            assert "user namespace" in result.stderr
-            return
-        assert run("exec", "a0", "--", "sh", "-c", "exit 5").returncode == 5
-        assert run("contend", "a0 out", "10Mbps").returncode == 0
-        assert "10 Mbit/s" in run("status").stdout
-        assert run("down").stdout == "mine: ended, 1 process\n"
-    finally:
-        shutil.rmtree(place)
+def test_settings_that_cannot_be_written_are_named(needs_namespaces, testbed):
+    """As in a container whose /proc/sys is read-only."""
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        pytest.skip("only root with unshare can have another /proc/sys")
+    mounts = "mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys || exit 77"
+    result = subprocess.run(["unshare", "--mount", "sh", "-c", f'{mounts}; exec "$@"', "sh", TOOL, "testbed", "up", "--topology", TWO_RACKS],
+                            cwd=ROOT, env=ENVIRONMENT | {"DSSYNC_STATE": str(testbed.state)}, capture_output=True, encoding="utf-8",
+                            timeout=PATIENCE)
+    if result.returncode == 77:
+        pytest.skip(f"cannot make /proc/sys read-only: {result.stderr.strip()}")
+    assert result.returncode == 1
+    assert "this machine cannot emulate the network: " in result.stderr and "/proc/sys/net/" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -299,13 +320,23 @@ def test_latency_that_the_kernel_cannot_do(needs_namespaces, testbed, tmp_path):
     if result.returncode == 0:
         pytest.skip("this kernel has sch_netem")
     assert result.returncode == 1
-    for word in ("sch_netem", "h0 out", "'latency:'"):
+    for word in ("sch_netem", "h0 out", "'latency:'", "--ignore-latency"):
         assert word in result.stderr
+
+
+def test_latency_can_be_left_out(needs_namespaces, testbed, tmp_path):
+    file = tmp_path / "far.yaml"
+    file.write_text('hosts:\n  - {name: "h[0-1]", nic: 100Mbps, latency: 5ms}\n')
+    result = call("up", "--topology", file, "--ignore-latency", state=testbed.state)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == "dssync testbed up: note: the latency of 4 links is left out\n"
+    queues = testbed("exec", "h0", "--", "tc", "qdisc", "show", "dev", "eth0")
+    assert "htb" in queues and "netem" not in queues
 
 
 @pytest.mark.parametrize(
     "verb, words",
-    [("up", ["--topology FILE"]), ("down", ["NAME", "--all"]), ("status", ["--format"]), ("exec", ["HOST", "COMMAND"]),
+    [("up", ["--topology FILE", "--ignore-latency"]), ("down", ["NAME", "--all"]), ("status", ["--format"]), ("exec", ["HOST", "COMMAND"]),
      ("contend", ["LINK", "RATE", "--after", "--for", "--traffic"])])
 def test_help(testbed, verb, words):
     assert verb in testbed("--help")

@@ -2,12 +2,13 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 
 import pytest
 from conftest import ENVIRONMENT, ROOT, TOOL
-from train_helper import ENDLESS, SMALL, events, finish, needs_torch, running, two_racks, wait_for_iterations
+from train_helper import ENDLESS, SMALL, events, finish, needs_torch, running, two_racks, wait_for_iterations, worker_pid
 
 pytestmark = needs_torch
 
@@ -47,6 +48,7 @@ def test_bench_on_loopback_measures_every_method():
         assert len(method["blocks"]) == 2
         assert 0 < method["least_seconds"] <= method["seconds_per_iteration"] <= method["most_seconds"]
         assert method["predicted_seconds"] > 0 and method["bottleneck_share"] is None
+        assert 0 <= method["cpu_busy_share"] <= 1
 
 
 def test_bench_on_an_emulated_network_counts_what_links_carry(network, state):
@@ -81,6 +83,7 @@ def test_bench_text_names_methods_and_links(network, state):
     (["--topology", "nowhere.yaml"], "nowhere.yaml"),
     (["--workers", 2, "--bytes", "8"], "--bytes: "),
     ([], "--workers or --topology FILE is required"),
+    (["--workers", 2, "--ignore-latency"], "--ignore-latency needs --emulate"),
 ])
 def test_bad_usage_of_bench_is_named(arguments, complaint):
     result = call("bench", *arguments)
@@ -118,7 +121,7 @@ def test_training_on_an_emulated_network_logs_network_and_traffic(network, state
     assert "busiest uplink" in report.stdout and "ds-sync" in report.stdout and page.exists()
 
 
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_stopped_run_leaves_no_testbed(network, state, tmp_path, stop):
     log = tmp_path / "run.jsonl"
     with running("--topology", network, "--emulate", *ENDLESS, "--log", log, environment=state) as process:
@@ -127,5 +130,60 @@ def test_a_stopped_run_leaves_no_testbed(network, state, tmp_path, stop):
         os.kill(process.pid, stop)
         status, _, _ = finish(process)
         assert status != 0
+    # Nobody can clean up after SIGKILL but `down`, which finds the record alone.
+    left = running_networks(state)
+    assert [found["running"] for found in left] == ([False] if stop == signal.SIGKILL else [])
     assert call("testbed", "down", "--all", environment=state).returncode == 0
-    assert running_networks(state) == []
+    assert running_networks(state) == [] and os.listdir(state["DSSYNC_STATE"]) == []
+
+
+def test_a_killed_worker_leaves_no_testbed(network, state, tmp_path):
+    log = tmp_path / "run.jsonl"
+    with running("--topology", network, "--emulate", *ENDLESS, "--log", log, environment=state) as process:
+        wait_for_iterations(process, log)
+        os.kill(worker_pid(process, 2), signal.SIGKILL)
+        status, _, complaint = finish(process)
+    assert status == 1 and "rank 2 was killed by signal 9" in complaint
+    assert os.listdir(state["DSSYNC_STATE"]) == []
+
+
+@pytest.mark.parametrize("flags", [["--topology", "FILE", "--emulate"], ["--topology", "auto", "--emulate=FILE"]], ids=["plain", "auto"])
+def test_bench_emulates_without_root(as_nobody, network, flags):
+    file = as_nobody.file(network)
+    result = as_nobody("bench", *(flag.replace("FILE", file) for flag in flags), "--methods", "bsp-ring", "--bytes", "40kB",
+                       "--iterations", 1, "--repeats", 1, "--format", "json", patience=PATIENCE)
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert report["emulated"] and report["workers"] == 4
+    assert os.listdir(as_nobody.state) == []
+
+
+def test_training_emulates_without_root(as_nobody, network):
+    result = as_nobody("train", "--topology", as_nobody.file(network), "--emulate", *SMALL, "--iterations", 3, patience=PATIENCE)
+    assert result.returncode == 0, result.stderr
+    assert os.listdir(as_nobody.state) == []
+
+
+def test_an_interface_of_the_machine_is_not_looked_for_in_the_testbed(network, state):
+    result = call("bench", "--topology", network, "--emulate", "--methods", "bsp-ring", "--bytes", "40kB", "--iterations", 1, "--repeats", 1,
+                  environment=state | {"GLOO_SOCKET_IFNAME": "nowhere0"})
+    assert result.returncode == 0, result.stderr
+
+
+def test_bench_leaves_out_latency(network, state):
+    network.write_text(network.read_text().replace("defaults: {", "defaults: {latency: 50ms, "))
+    result = call("bench", "--topology", network, "--emulate", "--ignore-latency", "--methods", "bsp-ring", "--bytes", "40kB", "--iterations", 1,
+                  "--repeats", 1, "--format", "json", environment=state)
+    assert result.returncode == 0, result.stderr
+    assert "dssync bench: note: the latency of 12 links is left out\n" in result.stderr
+    # With it, a ring of four would take six steps of 100 ms at least.
+    assert json.loads(result.stdout)["methods"][0]["predicted_seconds"] < 0.1
+
+
+def test_bench_says_how_long_it_will_take(network, state):
+    # A ring of four carries 3 MB over 25 Mbit/s in each of 5 iterations, and in 3 before: 8 x 0.96 s, and filling the pipeline.
+    result = call("bench", "--topology", network, "--emulate", "--methods", "bsp-ring", "--bytes", "2MB", "--iterations", 5, "--repeats", 1,
+                  environment=state)
+    assert result.returncode == 0, result.stderr
+    assert re.search(r"^dssync bench: this takes about [78](\.\d+)? s", result.stderr, re.MULTILINE), result.stderr
+    assert re.search(r"^bsp-ring: block 1 of 1, iteration \d of 5$", result.stderr, re.MULTILINE), result.stderr

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <torch/nn/module.h>
 
+#include "dssync/benchmark/cpu_time.h"
 #include "dssync/runtime/method_cost.h"
 #include "dssync/training/exchange.h"
 #include "dssync/training/pace.h"
@@ -19,6 +20,7 @@ namespace dssync {
 namespace {
 
 constexpr std::int64_t kLayers = 16;
+constexpr int kWarmUp = 3;              // iterations of each method
 constexpr std::size_t kSpans = 20'000;  // that each worker keeps: the first ones
 
 // Parameters of a given size in equal layers. Its gradients appear from the last layer to the first.
@@ -130,15 +132,12 @@ class Benchmark {
   void warm_up() {
     for (const auto& contestant : contestants_) {
       meeting_.largest(0);
-      for (int i = 0; i < std::min(contestant->figures().iterations, 3); ++i) contestant->iterate();
+      for (int i = 0; i < std::min(contestant->figures().iterations, kWarmUp); ++i) contestant->iterate();
     }
   }
 
-  void run_blocks(const BlockWatcher& watcher) {
-    for (const auto& contestant : contestants_) {
-      run_block(*contestant);
-      if (watcher) watcher(contestant->figures());
-    }
+  void run_blocks(const BenchmarkWatcher& watcher) {
+    for (const auto& contestant : contestants_) run_block(*contestant, watcher);
   }
 
   std::vector<MethodFigures> figures() const {
@@ -148,15 +147,21 @@ class Benchmark {
   }
 
  private:
-  void run_block(Contestant& contestant) {
+  void run_block(Contestant& contestant, const BenchmarkWatcher& watcher) {
     MethodFigures& figures = contestant.figures();
     meeting_.largest(0);
     const std::vector<std::uint64_t> before = count_ ? count_() : std::vector<std::uint64_t>{};
     meeting_.largest(0);
+    const CpuTime cpu_before = cpu_time_now();
     const Clock::time_point start = Clock::now();
-    for (int i = 0; i < figures.iterations; ++i) contestant.iterate();
+    for (int i = 1; i <= figures.iterations; ++i) {
+      contestant.iterate();
+      if (watcher.iterated) watcher.iterated(figures, i);
+    }
     const double mine = std::chrono::duration<double>(Clock::now() - start).count();
     figures.seconds.push_back(meeting_.largest(mine) / figures.iterations);
+    const auto blocks = static_cast<double>(figures.seconds.size());
+    figures.cpu_share += (busy_share(cpu_before, cpu_time_now()) - figures.cpu_share) / blocks;
     if (count_) add_bytes(figures, before, count_());
   }
 
@@ -178,14 +183,24 @@ class Benchmark {
 
 }  // namespace
 
+double predicted_total(const std::vector<MethodFigures>& methods, int repeats) {
+  double seconds = 0;
+  for (const MethodFigures& method : methods) {
+    const int iterations = method.iterations * repeats + std::min(method.iterations, kWarmUp);
+    seconds += method.predicted_seconds * iterations;
+  }
+  return seconds;
+}
+
 std::vector<MethodFigures> run_benchmark(World& world, const Topology& topology, const BenchmarkOptions& options,
-                                         const LinkCounter& count, const BlockWatcher& watcher) {
+                                         const LinkCounter& count, const BenchmarkWatcher& watcher) {
   use_threads(1);
   Exchange exchange(world);
   const bool is_traced = !options.trace.empty();
   const Clock::time_point origin = is_traced ? common_origin(exchange) : Clock::time_point();
   Timeline timeline(kSpans);
   Benchmark benchmark(world, topology, options, count, is_traced ? &timeline : nullptr);
+  if (watcher.begins) watcher.begins(benchmark.figures());
   benchmark.warm_up();
   for (int repeat = 0; repeat < options.repeats; ++repeat) benchmark.run_blocks(watcher);
   if (is_traced) write_trace(exchange, world.rank(), timeline, origin, options.trace);

@@ -34,15 +34,24 @@ struct MethodFigures {
   std::optional<Plan> plan;
   Cost predicted;  // of communication
   double predicted_seconds = 0;
+  double cpu_share = 0;  // of this machine's CPUs that was busy, with whatever, throughout the blocks: 0 to 1
 };
 
 // The bytes that every link has carried so far, by LinkId.
 using LinkCounter = std::function<std::vector<std::uint64_t>()>;
-// Called by all workers after every block.
-using BlockWatcher = std::function<void(const MethodFigures& method)>;
+// Both are called by all workers, and may be null.
+struct BenchmarkWatcher {
+  // Before the first iteration; what is predicted is known.
+  std::function<void(const std::vector<MethodFigures>& methods)> begins;
+  // After every iteration of a block, counted from 1. `method` has the blocks before this one.
+  std::function<void(const MethodFigures& method, int iteration)> iterated;
+};
 
-// Collective. Both functions may be null.
+// How long all blocks should take, with what goes before the first.
+double predicted_total(const std::vector<MethodFigures>& methods, int repeats);
+
+// Collective. `count` may be null.
 std::vector<MethodFigures> run_benchmark(World& world, const Topology& topology, const BenchmarkOptions& options,
-                                         const LinkCounter& count, const BlockWatcher& watcher);
+                                         const LinkCounter& count, const BenchmarkWatcher& watcher);
 
 }  // namespace dssync

@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -21,12 +23,13 @@ BenchmarkOptions small() {
   return options;
 }
 
-std::vector<MethodFigures> measure(const Topology& topology, const BenchmarkOptions& options,
-                                   const LinkCounter& count) {
+std::vector<MethodFigures> measure(const Topology& topology, const BenchmarkOptions& options, const LinkCounter& count,
+                                   const BenchmarkWatcher& watcher = {}) {
   std::mutex mutex;
   std::vector<MethodFigures> result;
   testing::run_ranks(topology.workers(), [&](World& world) {
-    std::vector<MethodFigures> figures = run_benchmark(world, topology, options, count, nullptr);
+    std::vector<MethodFigures> figures =
+        run_benchmark(world, topology, options, count, world.rank() == 0 ? watcher : BenchmarkWatcher{});
     const std::lock_guard lock(mutex);
     if (world.rank() == 0) result = std::move(figures);
   });
@@ -43,6 +46,8 @@ TEST(BenchmarkTest, MeasuresEveryMethodInEveryBlock) {
     EXPECT_GT(method.seconds[0], 0);
     EXPECT_GT(method.predicted_seconds, 0);
     EXPECT_TRUE(method.bytes.empty());
+    EXPECT_GE(method.cpu_share, 0);
+    EXPECT_LE(method.cpu_share, 1);
   }
   EXPECT_FALSE(methods[0].plan);
   ASSERT_TRUE(methods[1].plan);
@@ -63,6 +68,35 @@ TEST(BenchmarkTest, CountsBytesPerIteration) {
   ASSERT_EQ(methods.front().bytes.size(), 2U);
   EXPECT_DOUBLE_EQ(methods.front().bytes[0], 200);
   EXPECT_DOUBLE_EQ(methods.front().bytes[1], 0);
+}
+
+TEST(BenchmarkTest, TellsHowLongItTakesAndHowFarItIs) {
+  BenchmarkOptions options = small();
+  options.methods = {Method::kBspRing};
+  double predicted = 0;
+  std::vector<std::pair<std::size_t, int>> seen;
+  BenchmarkWatcher watcher;
+  watcher.begins = [&](const std::vector<MethodFigures>& methods) {
+    ASSERT_EQ(methods.size(), 1U);
+    predicted = methods[0].predicted_seconds;
+  };
+  watcher.iterated = [&](const MethodFigures& method, int iteration) {
+    seen.emplace_back(method.seconds.size(), iteration);
+  };
+  measure(testing::flat(2), options, nullptr, watcher);
+  EXPECT_GT(predicted, 0);
+  EXPECT_EQ(seen, (std::vector<std::pair<std::size_t, int>>{{0, 1}, {0, 2}, {0, 3}, {1, 1}, {1, 2}, {1, 3}}));
+}
+
+TEST(BenchmarkTest, TheTotalCountsBlocksAndWarmUp) {
+  MethodFigures slow;
+  slow.iterations = 10;
+  slow.predicted_seconds = 2;
+  MethodFigures fast;
+  fast.iterations = 2;
+  fast.predicted_seconds = 0.5;
+  // 2 s x (10 x 5 + 3), and 0.5 s x (2 x 5 + 2).
+  EXPECT_DOUBLE_EQ(predicted_total({slow, fast}, 5), 112);
 }
 
 TEST(BenchmarkTest, ComputingTakesItsTime) {

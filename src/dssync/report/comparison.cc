@@ -159,6 +159,7 @@ void measure(RunGroup& group, std::optional<double> accuracy) {
   std::vector<double> seconds;
   std::vector<double> compute;
   std::vector<double> sync;
+  std::vector<double> wait;
   double sent = 0;
   for (const TrainingRun* run : group.runs) {
     if (!run->evaluations.empty()) {
@@ -171,6 +172,7 @@ void measure(RunGroup& group, std::optional<double> accuracy) {
       seconds.push_back(sample.seconds);
       compute.push_back(sample.compute_seconds);
       sync.push_back(sample.sync_seconds);
+      wait.push_back(sample.wait_seconds);
     }
     sent += run->bytes_sent;
   }
@@ -179,7 +181,8 @@ void measure(RunGroup& group, std::optional<double> accuracy) {
   group.best_accuracy = figure_of(best);
   group.mean_seconds = mean_of(seconds);
   group.mean_compute = mean_of(compute);
-  group.mean_sync = mean_of(sync);
+  group.mean_wait = mean_of(wait);
+  group.mean_sync = mean_of(sync) - group.mean_wait;
   group.bytes_sent = seconds.empty() ? 0 : sent / static_cast<double>(seconds.size());
   group.iteration_seconds = spread_of(std::move(seconds));
   group.links = link_loads(group);

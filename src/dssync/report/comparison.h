@@ -45,7 +45,8 @@ struct RunGroup {
   Spread iteration_seconds;    // of all iterations of all runs
   double mean_seconds = 0;     // of an iteration, and its parts
   double mean_compute = 0;
-  double mean_sync = 0;
+  double mean_sync = 0;   // without mean_wait
+  double mean_wait = 0;   // 0 where the logs do not tell
   double bytes_sent = 0;  // per iteration, by rank 0
   std::vector<LinkLoad> links;
   std::optional<double> speedup;            // to the stated accuracy, against the best bsp group

@@ -1,5 +1,7 @@
 #include "dssync/report/comparison.h"
 
+#include <cmath>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,6 +36,18 @@ TEST(ComparisonTest, SeedsAreGrouped) {
   EXPECT_DOUBLE_EQ(comparison.groups[0].final_accuracy.mean, 0.89);
   EXPECT_DOUBLE_EQ(comparison.groups[0].final_accuracy.low, 0.88);
   EXPECT_EQ(member_name(comparison.groups[0], runs[2]), "seed 2");
+}
+
+TEST(ComparisonTest, WaitingIsTakenOutOfSynchronizing) {
+  std::vector<TrainingRun> runs{run_of("ds-sync", 1, {0.8})};
+  const Comparison told = compare(runs, {});
+  EXPECT_NEAR(told.groups[0].mean_compute, 0.06, 1e-6);
+  EXPECT_NEAR(told.groups[0].mean_sync, 0.01, 1e-6);
+  EXPECT_NEAR(told.groups[0].mean_wait, 0.03, 1e-6);
+  for (IterationSample& sample : runs[0].samples) sample.wait_seconds = std::nanf("");  // an older log
+  const Comparison untold = compare(runs, {});
+  EXPECT_NEAR(untold.groups[0].mean_sync, 0.04, 1e-6);
+  EXPECT_EQ(untold.groups[0].mean_wait, 0);
 }
 
 TEST(ComparisonTest, FilesTellRunsOfOneSeedApart) {

@@ -130,7 +130,7 @@ std::string evaluations_table(const Comparison& comparison) {
       }
     }
   }
-  return "<details class=\"aside\"><summary>The evaluations as a table</summary><table><thead><tr><th>run</th><th "
+  return "<details open class=\"aside\"><summary>The evaluations as a table</summary><table><thead><tr><th>run</th><th "
          "class=\"n\">iteration</th><th class=\"n\">training time</th><th class=\"n\">test "
          "accuracy</th></tr></thead>\n<tbody>\n" +
          rows + "</tbody></table></details>\n";
@@ -140,19 +140,19 @@ std::string split_chart(const Comparison& comparison) {
   BarChart chart{.id = "chart-split",
                  .title = "Where an iteration's time goes",
                  .description =
-                     "Bars of the mean time of an iteration on rank 0, split in computing, synchronizing and the rest; "
+                     "Bars of the mean time of an iteration on rank 0, split in computing, synchronizing and waiting; "
                      "the table below has the values.",
                  .x_title = "mean time per iteration on rank 0",
                  .x_unit = Unit::kSeconds,
-                 .part_names = {"computing", "synchronizing", "waiting and other"},
+                 .part_names = {"computing", "synchronizing", "waiting"},
                  .rows = {},
                  .note = {}};
   for (const RunGroup& group : comparison.groups) {
     if (group.mean_seconds <= 0) continue;
-    const double other = std::max(0.0, group.mean_seconds - group.mean_compute - group.mean_sync);
-    chart.rows.push_back({group.name,
-                          {std::max(0.0, group.mean_compute), std::max(0.0, group.mean_sync), other},
-                          shown_seconds(group.mean_seconds)});
+    chart.rows.push_back(
+        {group.name,
+         {std::max(0.0, group.mean_compute), std::max(0.0, group.mean_sync), std::max(0.0, group.mean_wait)},
+         shown_seconds(group.mean_seconds)});
   }
   return draw(chart);
 }
@@ -160,11 +160,10 @@ std::string split_chart(const Comparison& comparison) {
 std::string split_table(const Comparison& comparison) {
   std::string out =
       "<table><thead><tr><th>run</th><th class=\"n\">mean</th><th class=\"n\">computing</th><th "
-      "class=\"n\">synchronizing</th><th class=\"n\">other</th><th class=\"n\">median</th><th "
+      "class=\"n\">synchronizing</th><th class=\"n\">waiting</th><th class=\"n\">median</th><th "
       "class=\"n\">10–90\u00a0%</th><th class=\"n\">against bsp</th><th "
       "class=\"n\">predicted</th></tr></thead>\n<tbody>\n";
   for (const RunGroup& group : comparison.groups) {
-    const double other = std::max(0.0, group.mean_seconds - group.mean_compute - group.mean_sync);
     const TrainingRun* planned = group.with_network();
     const bool has_prediction = planned != nullptr && planned->network->predicted_seconds;
     out += fmt::format(
@@ -172,13 +171,14 @@ std::string split_table(const Comparison& comparison) {
         "class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{} to {}</td><td class=\"n\">{}</td><td "
         "class=\"n\">{}</td></tr>\n",
         escaped(group.name), shown_seconds(group.mean_seconds), shown_seconds(group.mean_compute),
-        shown_seconds(group.mean_sync), shown_seconds(other), shown_seconds(group.iteration_seconds.median),
+        shown_seconds(group.mean_sync), shown_seconds(group.mean_wait), shown_seconds(group.iteration_seconds.median),
         shown_seconds(group.iteration_seconds.low), shown_seconds(group.iteration_seconds.high),
         group.iteration_speedup ? shown_ratio(*group.iteration_speedup) : "–",
         has_prediction ? shown_seconds(*planned->network->predicted_seconds) : "–");
   }
   return out +
-         "</tbody></table>\n<p class=\"note\">Against bsp: the fastest bsp method's median, divided by this one. "
+         "</tbody></table>\n<p class=\"note\">Waiting: for averages that are under way; ps, asp and ssp do not tell it "
+         "from synchronizing, nor do older logs. Against bsp: the fastest bsp method's median, divided by this one. "
          "Predicted: what the plan expects averaging alone to take, without computing.</p>\n";
 }
 

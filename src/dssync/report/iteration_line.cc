@@ -12,8 +12,9 @@ namespace dssync {
 namespace {
 
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
-constexpr std::array<std::string_view, 7> kKeys{
-    "iteration", "loss", "iteration_seconds", "compute_seconds", "sync_seconds", "relative_disagreement", "bytes_sent"};
+constexpr std::array<std::string_view, 8> kKeys{
+    "iteration",    "loss",         "iteration_seconds",     "compute_seconds",
+    "sync_seconds", "wait_seconds", "relative_disagreement", "bytes_sent"};
 
 // Keeps the numbers of an object that has nothing nested in it.
 class Numbers : public nlohmann::json_sax<nlohmann::json> {
@@ -77,8 +78,9 @@ std::optional<IterationLine> read_iteration_line(const std::string& line) {
                    .seconds = sound_sample(found[2]),
                    .compute_seconds = sound_sample(found[3]),
                    .sync_seconds = sound_sample(found[4]),
-                   .relative_disagreement = sound_sample(found[5])};
-  if (found[6] > 0) result.bytes_sent = sound(found[6]);
+                   .wait_seconds = sound_sample(found[5]),
+                   .relative_disagreement = sound_sample(found[6])};
+  if (found[7] > 0) result.bytes_sent = sound(found[7]);
   return result;
 }
 

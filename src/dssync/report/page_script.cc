@@ -1,4 +1,5 @@
-// The page is complete without it: it adds the switch of themes, and under the pointer the values of a chart.
+// The page is complete without it: it adds the switch of themes, folds long tables away, and shows under the pointer
+// the values of a chart.
 #include "dssync/report/sections.h"
 
 namespace dssync {
@@ -19,6 +20,12 @@ std::string page_script() {
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', label);
   label();
   document.body.append(button);
+
+  // Open on paper, and without this script.
+  const unfold = (open) => document.querySelectorAll('details').forEach((details) => { details.open = open; });
+  addEventListener('beforeprint', () => unfold(true));
+  addEventListener('afterprint', () => unfold(false));
+  unfold(false);
 
   const digits = (value) => Number(value.toPrecision(3)).toString();
   const seconds = (value) => value >= 1 ? digits(value) + ' s' : value >= 1e-3 ? digits(value * 1e3) + ' ms' : digits(value * 1e6) + ' us';

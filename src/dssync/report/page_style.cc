@@ -150,7 +150,6 @@ constexpr const char* kPrint = R"css(@page { margin: 14mm 13mm; }
   main, footer { max-width: none; padding: 0; }
   header { padding-top: 0; }
   nav, #theme, .readout, summary::marker { display: none; }
-  details::details-content { content-visibility: visible; display: block; }
   summary { list-style: none; }
   dl.settings { columns: 3; font-size: 8pt; }
   section { margin-top: 18px; }

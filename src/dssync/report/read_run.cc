@@ -182,6 +182,7 @@ class Reader {
                      .seconds = sample(line, "iteration_seconds"),
                      .compute_seconds = sample(line, "compute_seconds"),
                      .sync_seconds = sample(line, "sync_seconds"),
+                     .wait_seconds = sample(line, "wait_seconds"),
                      .relative_disagreement = sample(line, "relative_disagreement")},
           .bytes_sent = std::max(0.0, number(line, "bytes_sent"))});
   }

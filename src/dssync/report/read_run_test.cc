@@ -23,7 +23,7 @@ const std::string kStarted =
 
 std::string iteration(int number, const std::string& loss = "1.5") {
   return R"({"event":"iteration","iteration":)" + std::to_string(number) + R"(,"loss":)" + loss +
-         R"(,"iteration_seconds":0.25,"compute_seconds":0.1,"sync_seconds":0.05,"bytes_sent":100,"relative_disagreement":0.5})"
+         R"(,"iteration_seconds":0.25,"compute_seconds":0.1,"sync_seconds":0.05,"wait_seconds":0.04,"bytes_sent":100,"relative_disagreement":0.5})"
          "\n";
 }
 
@@ -54,6 +54,7 @@ TEST(ReadRunTest, TakesSettingsSamplesAndEvaluations) {
   EXPECT_THAT(run.command, ElementsAre("dssync", "train"));
   ASSERT_EQ(run.samples.size(), 2U);
   EXPECT_FLOAT_EQ(run.samples[1].seconds, 0.25F);
+  EXPECT_FLOAT_EQ(run.samples[1].wait_seconds, 0.04F);
   EXPECT_EQ(run.bytes_sent, 200);
   ASSERT_EQ(run.evaluations.size(), 1U);
   EXPECT_EQ(run.evaluations[0].accuracy, 0.75);
@@ -74,6 +75,7 @@ TEST(ReadRunTest, BothWaysToReadAnIterationAgree) {
     EXPECT_EQ(fast.iteration, slow.iteration);
     EXPECT_TRUE(fast.loss == slow.loss || (std::isnan(fast.loss) && std::isnan(slow.loss))) << loss;
     EXPECT_EQ(fast.sync_seconds, slow.sync_seconds);
+    EXPECT_EQ(fast.wait_seconds, slow.wait_seconds);
     EXPECT_EQ(read(kStarted + line).bytes_sent, read(kStarted + spaced).bytes_sent);
   }
 }

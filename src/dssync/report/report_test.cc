@@ -52,6 +52,21 @@ TEST(ReportTest, HasEverySection) {
   EXPECT_GE(count(page, "rounds 2, 3"), 1U);
 }
 
+TEST(ReportTest, AnIterationIsSplitInComputingSynchronizingAndWaiting) {
+  const std::string page = make_report({run_of("ds-sync", 1, {0.8})}, {});
+  // The mean, then its parts.
+  EXPECT_EQ(count(page,
+                  "<th scope=\"row\">ds-sync</th><td class=\"n\">100\u00a0ms</td><td class=\"n\">60\u00a0ms</td><td "
+                  "class=\"n\">10\u00a0ms</td><td class=\"n\">30\u00a0ms</td>"),
+            1U);
+}
+
+TEST(ReportTest, NothingIsFoldedAwayWithoutTheScript) {
+  const std::string page = make_report(full_runs(), {});
+  EXPECT_GE(count(page, "<details open"), 4U);
+  EXPECT_EQ(count(page, "<details"), count(page, "<details open"));
+}
+
 TEST(ReportTest, SameRunsGiveTheSamePage) { EXPECT_TRUE(make_report(full_runs(), {}) == make_report(full_runs(), {})); }
 
 TEST(ReportTest, NothingIsLoadedFromElsewhere) {

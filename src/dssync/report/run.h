@@ -20,6 +20,7 @@ struct IterationSample {
   float seconds = 0;  // of this iteration
   float compute_seconds = 0;
   float sync_seconds = 0;
+  float wait_seconds = 0;  // of sync_seconds; no number where the log does not tell
   float relative_disagreement = 0;
 };
 

@@ -259,7 +259,7 @@ std::string shell_word(const std::string& word) {
 
 std::string settings_table(const std::vector<Setting>& settings, const char* title) {
   if (settings.empty()) return {};
-  std::string out = fmt::format("<details><summary>{}</summary><dl class=\"settings\">", title);
+  std::string out = fmt::format("<details open><summary>{}</summary><dl class=\"settings\">", title);
   for (const auto& [name, value] : settings)
     out += fmt::format("<div><dt>{}</dt><dd>{}</dd></div>", escaped(name),
                        value.empty() ? "<span class=\"quiet\">none</span>" : escaped(value));

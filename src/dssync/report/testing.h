@@ -22,7 +22,8 @@ inline TrainingRun run_of(const std::string& method, std::uint64_t seed, const s
                            .loss = 1,
                            .seconds = 0.1F,
                            .compute_seconds = 0.06F,
-                           .sync_seconds = 0.03F,
+                           .sync_seconds = 0.04F,
+                           .wait_seconds = 0.03F,
                            .relative_disagreement = 0.01F});
   }
   for (std::size_t i = 0; i < accuracies.size(); ++i) {

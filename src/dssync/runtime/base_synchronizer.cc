@@ -189,9 +189,10 @@ double BaseSynchronizer::consolidate() {
   const double waited = metrics_.wait_seconds;
   const double distance = consolidate_parameters();
   average_buffers();
-  engine_.take_bytes_sent();  // not part of any iteration
-  bytes_sent_ = 0;
+  // This is not part of any iteration.
   metrics_.wait_seconds = waited;
+  engine_.take_bytes_sent();
+  bytes_sent_ = 0;
   return distance;
 }
 

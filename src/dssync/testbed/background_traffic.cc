@@ -129,6 +129,9 @@ Flow BackgroundTraffic::start(LinkId link, Bandwidth rate) {
     throw InputError(fmt::format("no host can send {} over {}; the most is {}", format_bandwidth(rate), name,
                                  format_bandwidth(pair->room)));
   }
+  const auto name_of = [&](NodeId host) { return plan.nodes[static_cast<std::size_t>(host)].name; };
+  const Flow flow{.from = name_of(pair->from), .to = name_of(pair->to)};
+  if (rate.bytes_per_second <= 0) return flow;
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0)
     throw TestbedError(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
@@ -157,8 +160,7 @@ Flow BackgroundTraffic::start(LinkId link, Bandwidth rate) {
     if (connect(source, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) _exit(1);
     send_evenly(source, rate);
   }));
-  const auto name_of = [&](NodeId host) { return plan.nodes[static_cast<std::size_t>(host)].name; };
-  return {.from = name_of(pair->from), .to = name_of(pair->to)};
+  return flow;
 }
 
 bool BackgroundTraffic::has_ended() const {

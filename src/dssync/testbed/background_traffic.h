@@ -23,7 +23,8 @@ class BackgroundTraffic {
   BackgroundTraffic& operator=(const BackgroundTraffic&) = delete;
 
   // Sends `rate`, frames with their headers, over the link from now on, between two hosts on its two sides: those whose
-  // other links have the most room, and of these the nearest. Two processes do it, which the kernel ends with this one.
+  // other links have the most room, and of these the nearest. Two processes do it, which the kernel ends with this one;
+  // for a rate of zero there are none.
   // Throws InputError where no two hosts can send so much, TestbedError where the testbed has ended.
   Flow start(LinkId link, Bandwidth rate);
 

@@ -13,6 +13,7 @@
 #include "dssync/testbed/error.h"
 #include "dssync/testbed/iproute.h"
 #include "dssync/testbed/namespaces.h"
+#include "dssync/testbed/shaping.h"
 #include "dssync/testbed/testbed.h"
 
 namespace dssync {
@@ -28,6 +29,17 @@ void probe(std::vector<std::string>& missing, const std::string& what, const std
   }
 }
 
+// Containers may have /proc/sys for reading alone.
+void probe_settings(std::vector<std::string>& missing) {
+  for (const auto& [file, value] : tcp_settings(Bandwidth())) {
+    const std::string path = "/proc/sys/net/" + file;
+    const Descriptor out(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (out.get() >= 0 || errno == ENOENT) continue;
+    missing.push_back(fmt::format("TCP cannot be set up: cannot write to {}: {}", path, std::strerror(errno)));
+    return;
+  }
+}
+
 void probe_kernel(std::vector<std::string>& missing, const std::vector<std::string>& latencies) {
   try {
     ensure_network_privileges();
@@ -36,6 +48,7 @@ void probe_kernel(std::vector<std::string>& missing, const std::vector<std::stri
     missing.emplace_back(error.what());
     return;
   }
+  probe_settings(missing);
   probe(missing, "the kernel has no pairs of virtual interfaces (veth)", "ip",
         "link add name p0 type veth peer name p1\n");
   probe(missing, "the kernel has no bridges", "ip", "link add name p2 type bridge\n");
@@ -52,8 +65,8 @@ void probe_kernel(std::vector<std::string>& missing, const std::vector<std::stri
   if (without.empty()) return;
   const std::string others = latencies.size() > 1 ? fmt::format(" and {} more links", latencies.size() - 1) : "";
   missing.push_back(
-      fmt::format("the kernel cannot delay packets (sch_netem), but {}{} have a latency; without 'latency:' in the "
-                  "topology file it would work",
+      fmt::format("the kernel cannot delay packets (sch_netem), but {}{} have a latency; with --ignore-latency, or "
+                  "without 'latency:' in the topology file, it would work",
                   latencies.front(), others));
 }
 

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <fstream>
 #include <sched.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -37,13 +38,15 @@ std::string explained(const std::string& what, int cause) {
   return obstacle.empty() ? message : fmt::format("{} ({})", message, obstacle);
 }
 
-// Whether this process may make network namespaces, found out where it leaves nothing behind: making one and coming
-// back.
+// Whether this process may make network namespaces. A child tries: the root of a user namespace could not come back to
+// the machine's own network.
 bool may_make_networks() {
-  const Descriptor here = open_namespace("/proc/self/ns/net");
-  if (unshare(CLONE_NEWNET) != 0) return false;
-  enter({.network = here.get()});
-  return true;
+  const pid_t child = fork();
+  if (child < 0) throw TestbedError(fmt::format("cannot start a process: {}", std::strerror(errno)));
+  if (child == 0) _exit(unshare(CLONE_NEWNET) == 0 ? 0 : 1);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 }  // namespace

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <fstream>
 #include <sstream>
+#include <string_view>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
@@ -23,6 +25,8 @@ namespace dssync {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kDraft = ".draft-";  // and the process that writes it
 
 Json hosts_json(const TestbedRecord& record) {
   Json hosts = Json::array();
@@ -200,7 +204,7 @@ void Registry::add(TestbedRecord& record) const {
   if (!record.name.empty()) check_testbed_name(record.name);
   prepare_folder(folder_);
   const bool is_named = !record.name.empty();
-  const std::filesystem::path draft = folder_ / fmt::format(".draft-{}", record.builder);
+  const std::filesystem::path draft = folder_ / fmt::format("{}{}", kDraft, record.builder);
   for (int number = 1;; ++number) {
     if (!is_named) record.name = fmt::format("testbed-{}", number);
     std::ofstream out(draft, std::ios::binary | std::ios::trunc);
@@ -221,6 +225,16 @@ void Registry::add(TestbedRecord& record) const {
 }
 
 void Registry::remove(const std::string& name) const { unlink(file_of(name).c_str()); }
+
+void Registry::remove_drafts() const {
+  std::error_code none;
+  for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(folder_, none)) {
+    const std::string name = entry.path().filename();
+    if (!name.starts_with(kDraft)) continue;
+    const pid_t writer = std::atoi(name.c_str() + kDraft.size());
+    if (kill(writer, 0) != 0 && errno == ESRCH) unlink(entry.path().c_str());
+  }
+}
 
 std::vector<TestbedRecord> Registry::list() const {
   std::vector<TestbedRecord> result;

@@ -49,6 +49,9 @@ class Registry {
   // All, by name; those of builders that were killed as well.
   std::vector<TestbedRecord> list() const;
 
+  // Removes what builders left that were killed while they wrote their record.
+  void remove_drafts() const;
+
   const std::filesystem::path& folder() const { return folder_; }
 
  private:

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <gmock/gmock.h>
@@ -120,6 +121,19 @@ TEST_F(RecordTest, ADamagedRecordIsNamed) {
   } catch (const TestbedError& error) {
     EXPECT_THAT(error.what(), HasSubstr("lab.json"));
   }
+}
+
+TEST_F(RecordTest, DraftsOfKilledBuildersAreRemoved) {
+  const pid_t ended = fork();
+  if (ended == 0) _exit(0);
+  waitpid(ended, nullptr, 0);
+  const std::filesystem::path left = folder_ / (".draft-" + std::to_string(ended));
+  const std::filesystem::path under_way = folder_ / (".draft-" + std::to_string(getpid()));
+  for (const auto& file : {left, under_way}) std::ofstream(file) << "{";
+  registry().remove_drafts();
+  EXPECT_FALSE(std::filesystem::exists(left));
+  EXPECT_TRUE(std::filesystem::exists(under_way));
+  Registry(folder_ / "nowhere").remove_drafts();
 }
 
 TEST_F(RecordTest, NoFolderIsNoTestbed) { EXPECT_THAT(Registry(folder_ / "nowhere").list(), IsEmpty()); }

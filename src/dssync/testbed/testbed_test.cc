@@ -327,6 +327,20 @@ TEST_F(TestbedTest, BackgroundTrafficTakesItsShare) {
   });
 }
 
+TEST_F(TestbedTest, NoBackgroundTrafficAtARateOfZero) {
+  apart([] {
+    const Topology topology = two_racks();
+    const Testbed testbed(topology);
+    const TestbedHandle handle = TestbedHandle::find(testbed.name());
+    BackgroundTraffic traffic(handle);
+    const Flow flow = traffic.start(static_cast<LinkId>(link_called(topology, "rack-a up")), {0});
+    EXPECT_TRUE(flow.from.starts_with("a")) << flow.from;
+    siginfo_t child{};
+    EXPECT_EQ(waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT), -1);  // there are none
+    EXPECT_FALSE(traffic.has_ended());
+  });
+}
+
 TEST_F(TestbedTest, AKilledBuilderLeavesNothingThatCannotBeRemoved) {
   const std::size_t interfaces_before = interfaces();
   std::array<int, 2> ready{};
@@ -419,6 +433,7 @@ TEST_F(TestbedTest, LatencyNeedsAKernelThatHasIt) {
     EXPECT_THAT(error.what(), HasSubstr("sch_netem"));
     EXPECT_THAT(error.what(), HasSubstr("h0 out"));
     EXPECT_THAT(error.what(), HasSubstr("'latency:'"));
+    EXPECT_THAT(error.what(), HasSubstr("--ignore-latency"));
   }
 }
 

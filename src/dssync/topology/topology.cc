@@ -298,6 +298,12 @@ Topology Topology::with_capacities(const std::vector<Bandwidth>& capacities) con
   return result;
 }
 
+Topology Topology::without_latency() const {
+  Topology result = *this;
+  for (Link& link : result.links_) link.latency = Seconds(0);
+  return result;
+}
+
 std::string Topology::worker_name(Rank rank) const {
   const int position = position_of(rank);
   const Node& host = node(host_at(position));

@@ -76,6 +76,8 @@ class Topology {
 
   // The same network with other capacities, by LinkId. REQUIRES: as many as there are links, all above zero.
   Topology with_capacities(const std::vector<Bandwidth>& capacities) const;
+  // The same network with links that take no time of their own.
+  Topology without_latency() const;
 
   // "a0", or "a0/3" for the fourth worker of a host that has several. By rank.
   std::string worker_name(Rank rank) const;

@@ -66,6 +66,7 @@ struct IterationReport {
   double iteration_seconds = 0;      // of this iteration
   double compute_seconds = 0;        // of it: forward, backward and the optimizer's step
   double sync_seconds = 0;           // of it: that synchronization kept this worker from going on
+  double wait_seconds = 0;           // of sync_seconds: waiting for averages
   double images_per_second = 0;      // of all workers together
   std::int64_t bytes_sent = 0;       // by this worker
   double disagreement = 0;           // SyncMetrics::disagreement

@@ -158,6 +158,7 @@ void RunLog::iteration(const IterationReport& report) {
       .with("iteration_seconds", report.iteration_seconds)
       .with("compute_seconds", report.compute_seconds)
       .with("sync_seconds", report.sync_seconds)
+      .with("wait_seconds", report.wait_seconds)
       .with("images_per_second", report.images_per_second)
       .with("bytes_sent", report.bytes_sent)
       .with("disagreement", report.disagreement)

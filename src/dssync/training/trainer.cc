@@ -269,6 +269,7 @@ class Training {
                                  .iteration_seconds = seconds,
                                  .compute_seconds = compute_seconds,
                                  .sync_seconds = metrics.sync_seconds,
+                                 .wait_seconds = metrics.wait_seconds,
                                  .images_per_second = images / std::max(seconds, 1e-9),
                                  .bytes_sent = metrics.bytes_sent,
                                  .disagreement = metrics.disagreement,

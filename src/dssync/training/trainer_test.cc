@@ -174,6 +174,8 @@ TEST(TrainTest, TheLogTellsWhatHappened) {
     EXPECT_GE(line.at("compute_seconds"), 0.015);
     EXPECT_GE(line.at("iteration_seconds").get<double>(),
               line.at("compute_seconds").get<double>() + 0.99 * line.at("sync_seconds").get<double>());
+    EXPECT_GT(line.at("wait_seconds"), 0);
+    EXPECT_LE(line.at("wait_seconds").get<double>(), line.at("sync_seconds").get<double>());
     EXPECT_GE(line.at("relative_disagreement"), 0);
     before = line.at("seconds");
   }
