@@ -79,6 +79,8 @@ class DsSync final : public BaseSynchronizer {
     lanes_.push_back(make_lane(parameters_, 1));
   }
 
+  void drop_average() override { is_dropped_ = in_flight_; }
+
   const Plan* plan() const override { return &program_->plan; }
 
   std::vector<PlanEvent> take_plan_events() override { return std::exchange(events_, {}); }
@@ -91,6 +93,7 @@ class DsSync final : public BaseSynchronizer {
     adopt_optimizer_state();
     for (Lane& lane : lanes_) start_from_copies(lane);
     in_flight_ = true;
+    is_dropped_ = false;
   }
 
   void on_after_step() override {
@@ -98,7 +101,9 @@ class DsSync final : public BaseSynchronizer {
     const MoveSample sample(parameters_);
     if (options_.overlap) {
       finish();
-      for (Lane& lane : lanes_) apply_corrections(lane);
+      if (!is_dropped_) {
+        for (Lane& lane : lanes_) apply_corrections(lane);
+      }
       in_flight_ = false;
     } else {
       adopt_optimizer_state();
@@ -290,6 +295,7 @@ class DsSync final : public BaseSynchronizer {
   std::vector<std::pair<at::Tensor, std::vector<at::Tensor>>> staged_;  // a copy, and the slices it stands for
   int looked_for_state_ = 0;
   bool in_flight_ = false;
+  bool is_dropped_ = false;  // what is in flight is of no use
   std::vector<PlanEvent> events_;
   std::optional<Adaptation> adaptation_;
 };
