@@ -6,7 +6,6 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 import torch
 
 version: str
-torch_version: str
 
 class Error(RuntimeError):
     """Anything that dssync reports as a failure."""
