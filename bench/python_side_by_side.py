@@ -23,7 +23,7 @@ SCRIPT = ROOT / "python/examples/fashion_mnist.py"
 METHODS = {"DDP (Gloo)": ["--ddp"], "dssync": []}
 
 
-def run(net, options, flags):
+def run(net, options, seed, flags):
     """One training run with a worker on every host; what rank 0 found."""
     hosts = net.status()["hosts"]
     workers = []
@@ -32,7 +32,7 @@ def run(net, options, flags):
                      "MASTER_PORT": 29500, "GLOO_SOCKET_IFNAME": "eth0", "OMP_NUM_THREADS": 1}
         command = ["env", *(f"{name}={value}" for name, value in variables.items()), options.python, SCRIPT,
                    "--topology", options.topology, "--steps", options.steps, "--batch", options.batch, "--width", options.width,
-                   *flags]
+                   "--seed", seed, *flags]
         workers.append(net.start(host["name"], *command))
     results = [worker.communicate() for worker in workers]
     for host, worker, (_, errors) in zip(hosts, workers, results):
@@ -49,16 +49,17 @@ def main():
     parser.add_argument("--steps", type=int, default=150)
     parser.add_argument("--batch", type=int, default=16, help="images of each worker in a step")
     parser.add_argument("--width", type=int, default=16, help="of the model")
-    parser.add_argument("--repeat", type=int, default=3, help="runs of each method")
+    parser.add_argument("--repeat", type=int, default=3, help="runs of each method, with a seed each")
+    parser.add_argument("--seed", type=int, default=0, help="of the first run")
     options = parser.parse_args()
     options.topology = options.topology.resolve()
     with tempfile.TemporaryDirectory() as state:
         os.environ["DSSYNC_STATE"] = state  # away from the testbeds of others
         found = {method: [] for method in METHODS}
-        for _ in range(options.repeat):
+        for seed in range(options.seed, options.seed + options.repeat):
             for method, flags in METHODS.items():
                 with network(options.tool.resolve(), options.topology.read_text()) as net:
-                    found[method].append(run(net, options, flags))
+                    found[method].append(run(net, options, seed, flags))
     print(f"{options.topology.name}, {found['dssync'][0]['parameter_bytes'] / 1e3:.0f} kB of parameters, {options.steps} steps, "
           f"batches of {options.batch} on each worker; {options.repeat} runs, medians (and the range)\n")
     print("| | images per second | test accuracy |\n| --- | --- | --- |")

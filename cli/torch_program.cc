@@ -60,8 +60,8 @@ void become_torch_program(int argc, char** argv) {
   execvp(kProgram, arguments.data());
   if (errno != ENOENT) throw Error(fmt::format("cannot start {}: {}", kProgram, std::strerror(errno)));
   throw Error(
-      fmt::format("this dssync was built without PyTorch; {} needs the program {}, which is neither in {} "
-                  "nor on PATH",
+      fmt::format("{} needs the program {}, which is neither in {} nor on PATH: 'make build' builds it, with Debian's "
+                  "PyTorch (PyTorch 2 from PyPI has no Gloo for C++)",
                   argv[1], kProgram, self.parent_path().string()));
 }
 

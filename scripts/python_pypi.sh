@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests the Python package with PyTorch from PyPI: makes an environment in FOLDER, installs the package in it with pip, as a
-# user would, and runs its tests. What is there already is not made again.
+# Tests the Python package with PyTorch from PyPI: makes an environment in FOLDER, builds a wheel and installs it there with
+# pip, as a user would, and runs its tests. What is there already is not made again.
 #
 #   scripts/python_pypi.sh FOLDER [options of python/tests/run.py]
 #
@@ -11,25 +11,25 @@ folder=$1
 shift
 
 torch=2.13.0
-packages=("torch==$torch" numpy pytest)
-build_tool="scikit-build-core>=0.8"  # which pip fetches anew for every build
 python=$folder/bin/python
-export PIP_DISABLE_PIP_VERSION_CHECK=1
 
-fetch() {  # pip's arguments
-  local log
-  log=$("$python" -m pip "$@" --quiet 2>&1) && return
-  echo "skipped: PyPI cannot be reached (pip $*: $(tail -n 1 <<<"$log"))"
-  exit 77
+pip() {
+  "$python" -m pip --quiet --disable-pip-version-check "$@"
 }
 
 [[ -x $python ]] || /usr/bin/python3 -m venv "$folder"
+# Every build needs this small package, so it shows whether there is a PyPI. Whatever fails afterwards is a failure.
+if ! log=$(pip download --no-deps --dest "$folder/build-tool" "scikit-build-core>=0.8" 2>&1); then
+  echo "skipped: PyPI cannot be reached ($(tail -n 1 <<<"$log"))"
+  exit 77
+fi
 if [[ ! -e $folder/has-$torch ]]; then
-  fetch install "${packages[@]}"
+  pip install "torch==$torch" numpy pytest
   touch "$folder/has-$torch"
 fi
-fetch download --no-deps --dest "$folder/build-tool" "$build_tool"
-# Compiled quickly, and without the command line tool, which $DSSYNC names: it is the same for all versions of PyTorch.
-CMAKE_BUILD_PARALLEL_LEVEL=$(nproc) "$python" -m pip install --quiet . --config-settings=build-dir="$folder/build" \
+rm -rf "$folder/wheel"
+# Compiled quickly, and without the command line tool, which is the same for all versions of PyTorch.
+CMAKE_BUILD_PARALLEL_LEVEL=$(nproc) pip wheel . --no-deps --wheel-dir "$folder/wheel" --config-settings=build-dir="$folder/build" \
   --config-settings=cmake.define.DSSYNC_CLI=OFF --config-settings=cmake.define.CMAKE_CXX_FLAGS_RELEASE=-O1
+pip install --no-deps --force-reinstall "$folder"/wheel/dssync-*.whl
 exec "$python" python/tests/run.py "$@"

@@ -95,6 +95,11 @@ class Averaging {
     started_ = true;
   }
 
+  // Where nothing is under way, before_step() starts with the new values anyway.
+  void drop() {
+    if (started_) synchronizer_->drop_average();
+  }
+
   double consolidate() {
     started_ = false;
     return synchronizer_->consolidate();
@@ -160,6 +165,7 @@ void bind_training(py::module_& module) {
            py::arg("state_period"), py::arg("warmup_steps"))
       .def("before_step", &Averaging::before_step, WithoutGil())
       .def("after_step", &Averaging::after_step, WithoutGil())
+      .def("drop", &Averaging::drop)
       .def("consolidate", &Averaging::consolidate, WithoutGil())
       .def("resume_at", &Averaging::resume_at, WithoutGil())
       .def_property_readonly("plan", &Averaging::plan)

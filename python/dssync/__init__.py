@@ -3,7 +3,14 @@
 Start with DivideShuffle. docs/pytorch.md explains how it fits beside DistributedDataParallel.
 """
 
+import pathlib
+
 import torch
+
+# Before the extension is loaded: with another PyTorch that can fail in ways that say nothing.
+_built_for = (pathlib.Path(__file__).parent / "torch_version").read_text().strip()
+if _built_for.split(".")[:2] != torch.__version__.split(".")[:2]:
+    raise ImportError(f"dssync was built for PyTorch {_built_for}, but {torch.__version__} is installed: install dssync again")
 
 from . import _dssync
 from ._dssync import AgreementError, Error, InputError, PeerError
@@ -28,9 +35,5 @@ __all__ = [
     "plan",
 ]
 
-if _dssync.torch_version.split(".")[:2] != torch.__version__.split(".")[:2]:
-    raise ImportError(
-        f"dssync was built for PyTorch {_dssync.torch_version}, but {torch.__version__} is installed: install dssync again"
-    )
 for _error in (Error, InputError, AgreementError, PeerError):
     _error.__module__ = __name__

@@ -17,13 +17,14 @@ from . import _dssync
 from ._dssync import AgreementError, InputError, PeerError
 from .planning import Topology
 
-ChannelFactory = Callable[[List[int], int, str], Any]
+GroupMaker = Callable[[Any, int, int], Any]  # from a store, a rank and a size to a process group
 
+OLD_TORCH = int(torch.__version__.split(".")[0]) < 2
 _worlds = itertools.count()  # made in this process: all ranks make them in the same order
 
 
-def join(device: torch.device, timeout: timedelta) -> _dssync.World:
-    """A new world of all ranks, for tensors on this device. Collective."""
+def join(tensors: List[Tuple[str, torch.Tensor]], timeout: timedelta) -> Tuple[_dssync.World, torch.device]:
+    """A new world of all ranks, and the one device that these tensors are on. Collective."""
     if not dist.is_available():
         raise InputError("this PyTorch was built without torch.distributed")
     if not dist.is_initialized():
@@ -37,15 +38,27 @@ def join(device: torch.device, timeout: timedelta) -> _dssync.World:
     connection, news = _connections_to(store, timeout)
     own = dist.PrefixStore(prefix, connection or store)
     address = _own_address(store)
-    return _dssync.World(
+    make_group: Optional[GroupMaker] = None
+
+    def make_channel(members: List[int], index: int, name: str) -> Any:
+        assert make_group is not None  # the engine needs no groups for joining
+        return make_group(dist.PrefixStore(name, own), index, len(members))
+
+    by_engine = OLD_TORCH and dist.get_backend() == "gloo"
+    world = _dssync.World(
         own,
         news and dist.PrefixStore(prefix, news),
         rank=dist.get_rank(),
         size=dist.get_world_size(),
         timeout=timeout,
         address=address,
-        make_channel=_channel_factory(device, own, address, timeout),
+        make_channel=None if by_engine else make_channel,
     )
+    with telling_others(world):
+        device = _one_device(tensors)
+        if not by_engine:
+            make_group = _group_maker(_backend_for(device), address, timeout)
+    return world, device
 
 
 def discovered(world: _dssync.World, device: torch.device) -> Topology:
@@ -118,25 +131,12 @@ def _backend_for(device: torch.device) -> str:
     return str(backends[device.type])
 
 
-def _channel_factory(device: torch.device, store: Any, address: str, timeout: timedelta) -> Optional[ChannelFactory]:
-    """Makes the groups of the cycle, each by its members alone; None where the engine makes them itself.
+def _group_maker(backend: str, address: str, timeout: timedelta) -> GroupMaker:
+    """For the groups of the cycle, each made by its members alone.
 
     Not by new_group(): in old versions all ranks have to call it; and with use_local_synchronization (as of 2.13) the name
     of a group depends on how many groups a rank is in, so that ranks in different numbers of them never meet.
     """
-    backend = _backend_for(device)
-    if backend == "gloo" and torch.__version__ < "2":
-        return None
-    make_group = _group_maker(backend, address, timeout)
-
-    def make_channel(members: List[int], index: int, name: str) -> Any:
-        return make_group(dist.PrefixStore(name, store), index, len(members))
-
-    return make_channel
-
-
-def _group_maker(backend: str, address: str, timeout: timedelta) -> Callable[[Any, int, int], Any]:
-    """From a store, a rank and a size to a process group."""
     if backend == "gloo":
         gloo = dist.ProcessGroupGloo._Options()
         interface = os.environ.get("GLOO_SOCKET_IFNAME")
@@ -155,11 +155,13 @@ def _group_maker(backend: str, address: str, timeout: timedelta) -> Callable[[An
     return lambda store, rank, size: plugin.creator_fn(store, rank, size, timeout)
 
 
-def one_device(tensors: List[Tuple[str, torch.Tensor]]) -> torch.device:
+def _one_device(tensors: List[Tuple[str, torch.Tensor]]) -> torch.device:
     """The one device that all of them are on."""
     kinds: Dict[torch.device, Tuple[str, torch.dtype]] = {}
     for name, tensor in tensors:
         kinds.setdefault(tensor.device, (name, tensor.dtype))
+    if not kinds:
+        raise InputError("there is nothing to train: the model has no parameters")
     if len(kinds) > 1:
         where = ", ".join(f"'{name}' ({dtype}) on {device}" for device, (name, dtype) in kinds.items())
         raise InputError(f"the model is on several devices: {where}; every rank has to keep its model on one device")

@@ -10,7 +10,7 @@ from torch.distributed.algorithms.model_averaging.averagers import ModelAverager
 
 from . import _dssync
 from ._dssync import InputError
-from ._joining import join, one_device, telling_others
+from ._joining import join, telling_others
 from .divide_shuffle import DEFAULT_TIMEOUT
 from .planning import AnyTopology, Plan, as_topology
 
@@ -46,7 +46,7 @@ class DivideShuffleAverager(ModelAverager):
             "published": published,
         }
         self._timeout = timeout
-        self._parameters: List[torch.Tensor] = []
+        self._addresses: List[int] = []  # of the parameters
         self._averaging: Optional[_dssync.Averaging] = None
 
     def average_parameters(
@@ -57,9 +57,11 @@ class DivideShuffleAverager(ModelAverager):
             trained = [p for p in _flattened(params) if p.requires_grad]
             if self._averaging is None:
                 self._averaging = self._start(trained)
-                self._parameters = trained
-            if [id(p) for p in trained] != [id(p) for p in self._parameters]:
-                raise InputError("the parameters are not those of the first call: make a new DivideShuffleAverager")
+                self._addresses = [p.data_ptr() for p in trained]
+            if [p.data_ptr() for p in trained] != self._addresses:
+                raise InputError(
+                    "the parameters are not those of the first call, or were moved or converted: make a new DivideShuffleAverager"
+                )
             self._averaging.before_step()
             self._averaging.after_step()
         self.step += 1
@@ -67,7 +69,7 @@ class DivideShuffleAverager(ModelAverager):
     def _start(self, trained: List[torch.Tensor]) -> _dssync.Averaging:
         named = [(f"parameter {number}", p) for number, p in enumerate(trained)]
         local = [p.detach().clone() for p in trained]
-        world = join(one_device(named), self._timeout)
+        world, _ = join(named, self._timeout)
         with telling_others(world):
             averaging = _dssync.Averaging(
                 world,

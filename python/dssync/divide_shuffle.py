@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Callable, Dict, List, Optional, Tuple, Type
@@ -13,10 +14,11 @@ from torch.optim import Optimizer
 
 from . import _dssync
 from ._dssync import Error, InputError
-from ._joining import discovered, join, one_device, telling_others
+from ._joining import discovered, join, telling_others
 from .planning import AnyTopology, Plan, as_topology
 
 NamedTensors = List[Tuple[str, torch.Tensor]]
+StateOfOptimizer = Optional[List[Tuple[str, NamedTensors]]]
 
 DEFAULT_TIMEOUT = timedelta(minutes=30)  # as torch.distributed's
 
@@ -67,12 +69,12 @@ class DivideShuffle:
         self.optimizer = optimizer
         self._model = model
         self._parameters: NamedTensors = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+        self._buffers: NamedTensors = list(model.named_buffers())
         self._state: Optional[Any] = None  # optimizer.state, once the engine averages what is in it
         self._bound: List[Tuple[torch.Tensor, str, torch.Tensor]] = []  # parameter, kind, tensor that the engine averages
         self._scaled = False  # a GradScaler decides whether a step is made
         self._stepped = False  # it has let at least one happen
-        self._device = one_device([*model.named_parameters(), *model.named_buffers()])
-        self._world = join(self._device, timeout)
+        self._world, self._device = join([*model.named_parameters(), *self._buffers], timeout)
         with telling_others(self._world):
             _check_model(model)
             _check_optimizer(model, optimizer)
@@ -81,8 +83,8 @@ class DivideShuffle:
                 self._world,
                 self.topology._native,
                 self._parameters,
-                list(model.named_buffers()),
-                self._collect_state,
+                self._buffers,
+                _weakly(self._collect_state),
                 plan=plan._native if plan else None,
                 disagreement=disagreement,
                 group_limit=group_limit,
@@ -95,16 +97,21 @@ class DivideShuffle:
             )
             self._share_frozen()
         self._addresses = [p.data_ptr() for p in _trained(optimizer)]
+        self._loads = _Loads()
+        for module in model.modules():
+            if not isinstance(module, torch.jit.ScriptModule):  # they take no hooks
+                module.register_load_state_dict_post_hook(self._loads)
 
     def step(self, closure: Optional[Callable[[], Any]] = None, *, scaler: Optional[Any] = None) -> Any:
         """The optimizer's step, and the averages around it. With a GradScaler: scaler.step(optimizer), which may skip it.
 
         Gradients that were accumulated over several backward passes need one call. Returns what the optimizer returns.
         """
-        if [p.data_ptr() for p in _trained(self.optimizer)] != self._addresses:
+        if closure is not None and scaler is not None:
+            raise InputError("a GradScaler makes its step without a closure: call the closure first, then step(scaler=scaler)")
+        if self._is_moved():
             raise self._change()
-        if self._state is not None and self._state is not self.optimizer.state:
-            self._bind_state_again()
+        self._take_over_loads()
         self._scaled = scaler is not None
         self._averaging.before_step()
         if scaler is None:
@@ -119,10 +126,15 @@ class DivideShuffle:
 
         Returns how far this rank was from the average: |x_i - mean|^2.
         """
-        now = [(name, p) for name, p in self._model.named_parameters() if p.requires_grad]
-        if [id(p) for _, p in now] != [id(p) for _, p in self._parameters]:
-            raise self._change()
-        return self._averaging.consolidate()
+        self._check_model()
+        replaced = self._replaced_buffers()
+        with torch.no_grad():
+            for ours, present in replaced:
+                ours.copy_(present)
+            distance = self._averaging.consolidate()
+            for ours, present in replaced:
+                present.copy_(ours)
+        return distance
 
     @property
     def plan(self) -> Plan:
@@ -175,7 +187,7 @@ class DivideShuffle:
     def _share_frozen(self) -> None:
         """What is not trained is rank 0's, too; nothing else would bring it together."""
         frozen = [(name, p) for name, p in self._model.named_parameters() if not p.requires_grad]
-        self._world.agree("frozen parameters", [f"{name} {p.dtype} {list(p.shape)}" for name, p in frozen])
+        self._world.agree("frozen parameters", _kinds(frozen))
         for _, parameter in frozen:
             dist.broadcast(parameter.data, 0)
 
@@ -187,12 +199,13 @@ class DivideShuffle:
         self._stepped = versions != [p._version for _, p in self._parameters]
         return result
 
-    def _collect_state(self) -> Optional[List[Tuple[str, NamedTensors]]]:
+    def _collect_state(self) -> StateOfOptimizer:
         """The optimizer's state, called by the engine until there is one. None while a GradScaler makes ranks skip steps:
         all ranks have to be as far, and one that has skipped has no state yet."""
         if not self._all_stepped():
             return None
         kinds: Dict[str, NamedTensors] = {}
+        self._bound = []
         for name, parameter in self._parameters:
             for kind, value in self.optimizer.state.get(parameter, {}).items():
                 if kind != "step" and torch.is_tensor(value) and value.shape == parameter.shape:
@@ -208,6 +221,35 @@ class DivideShuffle:
         vote = torch.tensor([float(self._stepped)], device=self._device)
         dist.all_reduce(vote, dist.ReduceOp.MIN)
         return bool(vote.item())
+
+    def _is_moved(self) -> bool:
+        return [p.data_ptr() for p in _trained(self.optimizer)] != self._addresses
+
+    def _check_model(self) -> None:
+        now = [p for p in self._model.parameters() if p.requires_grad]
+        if [id(p) for p in now] != [id(p) for _, p in self._parameters] or self._is_moved():
+            raise self._change()
+
+    def _replaced_buffers(self) -> List[Tuple[torch.Tensor, torch.Tensor]]:
+        """Modules may assign new tensors to their buffers: pairs of the one that the engine averages and the present one."""
+        now = list(self._model.named_buffers())
+        changed = sorted({*_kinds(self._buffers)} ^ {*_kinds(now)})
+        if changed:
+            raise InputError(
+                f"since DivideShuffle was made, buffers were added, removed or converted: {', '.join(changed)}; "
+                "make a new DivideShuffle after such a change"
+            )
+        return [(ours, present) for (_, ours), (_, present) in zip(self._buffers, now) if present is not ours]
+
+    def _take_over_loads(self) -> None:
+        """After load_state_dict() of the optimizer or the model: what is under way are averages of the values before it."""
+        if self._state is not None and self._state is not self.optimizer.state:
+            self._bind_state_again()
+            self._loads.seen = True
+        if self._loads.seen:
+            self._check_model()
+            self._averaging.drop()
+            self._loads.seen = False
 
     def _bind_state_again(self) -> None:
         """optimizer.load_state_dict() has made new tensors: their values go into those that the engine averages."""
@@ -228,6 +270,31 @@ class DivideShuffle:
         what = [f"{text} {', '.join(list_)}" for text, list_ in (("was added:", added), ("is gone:", gone)) if list_]
         cause = f"a parameter {' and '.join(what)}" if what else "parameters were moved or converted (model.to(), model.half())"
         return InputError(f"since DivideShuffle was made, {cause}; make a new DivideShuffle after such a change")
+
+
+class _Loads:
+    """A hook of modules: whether one was loaded. On its own, so that they neither keep their DivideShuffle nor are hard to pickle."""
+
+    def __init__(self) -> None:
+        self.seen = False
+
+    def __call__(self, module: nn.Module, incompatible_keys: Any) -> None:
+        self.seen = True
+
+
+def _weakly(collect: Callable[[], StateOfOptimizer]) -> Callable[[], StateOfOptimizer]:
+    """For the engine, which its owner could otherwise never leave: Python's collector does not see references from C++."""
+    reference = weakref.WeakMethod(collect)
+
+    def call() -> StateOfOptimizer:
+        method = reference()
+        return method() if method is not None else None
+
+    return call
+
+
+def _kinds(tensors: NamedTensors) -> List[str]:
+    return [f"'{name}' {tensor.dtype} {list(tensor.shape)}" for name, tensor in tensors]
 
 
 def _trained(optimizer: Optimizer) -> List[torch.Tensor]:

@@ -1,8 +1,10 @@
 // The C++ counterpart of ranks/test_cpp_front.py: trains the same model on the same data and writes its parameters.
 //
-// usage: cpp_front TOPOLOGY overlap|inline ITERATIONS FILE
+// usage: cpp_front TOPOLOGY sgd|adamw overlap|inline ITERATIONS FILE
 #include <fstream>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include <torch/torch.h>
 
@@ -13,6 +15,12 @@ namespace {
 
 torch::Tensor wave(std::int64_t count, double shift) {
   return torch::sin(torch::arange(count, torch::kDouble) * 0.37 + shift).to(torch::kFloat);
+}
+
+std::unique_ptr<torch::optim::Optimizer> make_optimizer(const std::string& name,
+                                                        const std::vector<torch::Tensor>& parameters) {
+  if (name == "adamw") return std::make_unique<torch::optim::AdamW>(parameters, torch::optim::AdamWOptions(0.01));
+  return std::make_unique<torch::optim::SGD>(parameters, torch::optim::SGDOptions(0.1).momentum(0.9));
 }
 
 }  // namespace
@@ -28,20 +36,20 @@ int main(int /*argc*/, char** argv) {
       parameter.copy_(wave(parameter.numel(), number++).view(parameter.sizes()) * 0.2);
     }
   }
-  torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+  const auto optimizer = make_optimizer(argv[2], model->parameters());
   dssync::SyncOptions options;
-  options.overlap = std::string(argv[2]) == "overlap";
-  const auto sync = dssync::make_synchronizer(*world, dssync::replica_of(*model, optimizer), network.topology, options);
-  for (int iteration = 0; iteration < std::stoi(argv[3]); ++iteration) {
+  options.overlap = std::string(argv[3]) == "overlap";
+  const auto sync = dssync::make_synchronizer(*world, dssync::replica_of(*model, *optimizer), network.topology, options);
+  for (int iteration = 0; iteration < std::stoi(argv[4]); ++iteration) {
     const auto inputs = wave(32 * 20, 1000.0 * world->rank() + iteration).view({32, 20});
-    optimizer.zero_grad();
+    optimizer->zero_grad();
     sync->before_forward();
     torch::cross_entropy_loss(model->forward(inputs), inputs.narrow(1, 0, 3).argmax(1)).backward();
     sync->after_backward();
-    optimizer.step();
+    optimizer->step();
     sync->after_step();
   }
-  std::ofstream file(argv[4], std::ios::binary);
+  std::ofstream file(argv[5], std::ios::binary);
   for (const torch::Tensor& parameter : model->parameters()) {
     const auto values = parameter.detach().contiguous();
     file.write(static_cast<const char*>(values.data_ptr()), static_cast<std::streamsize>(values.nbytes()));

@@ -3,8 +3,8 @@ ranks under torchrun, many in one launch because a launch takes seconds.
 
 usage: run.py [--ranks 2 4 5] [pytest options...]
 
-PYTHONPATH or the environment has the package. $DSSYNC names the command line tool, $DSSYNC_CPP_FRONT the program of
-cpp_front.cc; what needs one of them is skipped without it.
+PYTHONPATH or the environment has the package. $DSSYNC_CPP_FRONT names the program of cpp_front.cc, without which what needs it
+is skipped.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import torch
 
 HERE = pathlib.Path(__file__).resolve().parent
 # torchrun of 1.13 cannot read its own default of these two with Python 3.11.
-OLD_TORCHRUN = ["--redirects", "1", "--tee", "1"] if torch.__version__ < "2" else []
+OLD_TORCHRUN = ["--redirects", "1", "--tee", "1"] if int(torch.__version__.split(".")[0]) < 2 else []
 PYTEST = ["-m", "pytest", "-q", "-p", "no:cacheprovider"]
 
 

@@ -31,7 +31,8 @@ def test_without_pytorch_the_verb_says_so(tmp_path):
     shutil.copy(TOOL, alone)
     result = subprocess.run([alone, "train", "--workers", "2"], env={"PATH": "/nowhere"}, capture_output=True, encoding="utf-8")
     assert result.returncode == 1 and result.stdout == ""
-    assert result.stderr.startswith("dssync train: this dssync was built without PyTorch; ") and result.stderr.count("\n") == 1
+    assert result.stderr.startswith("dssync train: train needs the program dssync-torch, which is neither in ") and result.stderr.count("\n") == 1
+    assert "'make build' builds it, with Debian's PyTorch (PyTorch 2 from PyPI has no Gloo for C++)" in result.stderr
 
 
 # cli/train_test.cc has all flags; here is what a user sees.

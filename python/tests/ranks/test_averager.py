@@ -40,6 +40,20 @@ def test_keeps_the_first_local_step(options, rank):
     assert torch.allclose(flat(model.parameters()), expected, atol=1e-6)
 
 
+def test_converted_later(options):
+    model = equal_models()
+    averager = dssync.DivideShuffleAverager(**options)
+    averager.average_parameters(model.parameters())
+    model.double()
+    with pytest.raises(dssync.InputError, match="moved or converted"):
+        averager.average_parameters(model.parameters())
+
+
+def test_nothing_to_average(options):
+    with pytest.raises(dssync.InputError, match="nothing to train"):
+        dssync.DivideShuffleAverager(**options).average_parameters([])
+
+
 def test_other_parameters_than_before(options):
     averager = dssync.DivideShuffleAverager(**options)
     averager.average_parameters(equal_models().parameters())

@@ -60,13 +60,40 @@ def test_parameter_unfrozen(options):
         train(model, optimizer, sync, 1)
 
 
-def test_model_converted_later(options):
+@pytest.mark.parametrize("call", ["step", "consolidate"])
+def test_model_converted_later(options, call):
     model = small_model()
     sync = dssync.DivideShuffle(model, sgd(model), **options)
     backward(model)
     model.double()
     with pytest.raises(dssync.InputError, match="moved or converted"):
+        getattr(sync, call)()
+
+
+def test_parameters_replaced_by_loading(options):
+    model = small_model()
+    sync = dssync.DivideShuffle(model, sgd(model), **options)
+    try:
+        model.load_state_dict(model.state_dict(), assign=True)
+    except TypeError:
+        pytest.skip("this PyTorch loads values only")
+    with pytest.raises(dssync.InputError, match="a parameter was added: .* and is gone: "):
         sync.step()
+
+
+def test_buffer_added(options):
+    model = small_model()
+    sync = dssync.DivideShuffle(model, sgd(model), **options)
+    model.register_buffer("seen", torch.zeros(2))
+    with pytest.raises(dssync.InputError, match=r"buffers were added, removed or converted: 'seen' torch.float32 \[2\]; make a new"):
+        sync.consolidate()
+
+
+def test_closure_and_scaler(options):
+    model = small_model()
+    sync = dssync.DivideShuffle(model, sgd(model), **options)
+    with pytest.raises(dssync.InputError, match="without a closure"):
+        sync.step(lambda: backward(model), scaler=object())
 
 
 def test_models_differ(options, rank):
@@ -117,15 +144,21 @@ def test_nothing_to_train(options):
         dssync.DivideShuffle(model, sgd(model), **options)
 
 
+def test_no_parameters_at_all(options):
+    with pytest.raises(dssync.InputError, match="nothing to train"):
+        dssync.DivideShuffle(nn.ReLU(), sgd(nn.Linear(1, 1)), **options)
+
+
 def test_unknown_treatment_of_the_state(options):
     model = small_model()
     with pytest.raises(dssync.InputError, match="state: expected one of local, averaged, rotating, but found 'shared'"):
         dssync.DivideShuffle(model, sgd(model), state="shared", **options)
 
 
-def test_mistake_of_one_rank_is_heard_by_all(options, rank):
-    model = small_model()
-    optimizer = sgd(model) if rank > 0 else sgd(small_model())
-    expected, message = (dssync.InputError, "does not hold") if rank == 0 else (dssync.PeerError, "rank 0 failed: InputError")
+@pytest.mark.parametrize("mistake", ["does not hold", "nothing to train"])
+def test_mistake_of_one_rank_is_heard_by_all(options, rank, mistake):
+    model = small_model() if rank > 0 or mistake == "does not hold" else nn.ReLU()
+    optimizer = sgd(model if rank > 0 else small_model())
+    expected, message = (dssync.InputError, mistake) if rank == 0 else (dssync.PeerError, "rank 0 failed: InputError")
     with pytest.raises(expected, match=message):
         dssync.DivideShuffle(model, optimizer, **options)

@@ -1,6 +1,10 @@
 """DivideShuffle around training loops."""
 
 import copy
+import gc
+import os
+import pickle
+import weakref
 
 import pytest
 import torch
@@ -197,15 +201,16 @@ def test_state_may_stay_local(options):
     assert not same_on_all_ranks([optimizer.state[model[0].weight]["momentum_buffer"]])
 
 
+@pytest.mark.parametrize("state", ["local", "rotating"])
 @pytest.mark.parametrize("overlap", [False, True])
-def test_resumes_where_it_was(options, overlap):
+def test_resumes_where_it_was(options, overlap, state):
     def start():
         model = small_model()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
         return model, optimizer
 
     model, optimizer = start()
-    sync = dssync.DivideShuffle(model, optimizer, overlap=overlap, state="local", **options)
+    sync = dssync.DivideShuffle(model, optimizer, overlap=overlap, state=state, **options)
     train(model, optimizer, sync, 5)
     sync.consolidate()
     saved = copy.deepcopy([model.state_dict(), optimizer.state_dict(), sync.state_dict()])
@@ -215,12 +220,94 @@ def test_resumes_where_it_was(options, overlap):
     again, optimizer = start()
     again.load_state_dict(saved[0])
     optimizer.load_state_dict(saved[1])
-    sync = dssync.DivideShuffle(again, optimizer, overlap=overlap, state="local", **options)
+    sync = dssync.DivideShuffle(again, optimizer, overlap=overlap, state=state, **options)
     sync.load_state_dict(saved[2])
     torch.manual_seed(dist.get_rank())
     train(again, optimizer, sync, 5)
     assert sync.metrics["iteration"] == 10
     assert torch.equal(flat(again.parameters()), flat(model.parameters()))
+
+
+def one_weight(options, **more):
+    """A model, and how it makes a step of which the gradient is zero: then only averages move it."""
+    model = nn.Linear(1, 1, bias=False)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.5)
+    sync = dssync.DivideShuffle(model, optimizer, disagreement=0, overlap=True, **more, **options)
+
+    def step():
+        model.weight.grad = torch.zeros_like(model.weight)
+        sync.step()
+
+    return model, optimizer, sync, step
+
+
+@pytest.mark.parametrize("loaded", ["model", "model and sync"])
+def test_rolls_back_after_nan(options, rank, loaded):
+    """The average that is under way has NaN, too."""
+    model, optimizer, sync, step = one_weight(options)
+    step()
+    saved = copy.deepcopy([model.state_dict(), sync.state_dict()])
+    with torch.no_grad():
+        model.weight.fill_(float("nan") if rank == 0 else 7.0)
+    step()
+    model.load_state_dict(saved[0])
+    if loaded == "model and sync":
+        sync.load_state_dict(saved[1])
+    for _ in range(3):
+        step()
+        assert torch.equal(model.weight, saved[0]["weight"])
+    assert sync.metrics["disagreement"] == 0
+
+
+def test_loaded_optimizer_keeps_its_values(options, rank):
+    """Momentum of 8 and gradients of zero: 4, then 2. It differed between the ranks when the average was started."""
+    model, optimizer, sync, step = one_weight(options, state="averaged")
+    step()
+    optimizer.state[model.weight]["momentum_buffer"].fill_(8.0)
+    saved = copy.deepcopy(optimizer.state_dict())
+    optimizer.state[model.weight]["momentum_buffer"].fill_(100.0 * rank)
+    step()
+    optimizer.load_state_dict(saved)
+    for expected in (4, 2):
+        step()
+        assert optimizer.state[model.weight]["momentum_buffer"].item() == expected
+
+
+def test_one_rank_may_load_alone(options, rank):
+    """As for an evaluation with other values: nobody waits for it."""
+    model = small_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    sync = dssync.DivideShuffle(model, optimizer, **options)
+    train(model, optimizer, sync, 3)
+    if rank == 0:
+        model.load_state_dict(copy.deepcopy(model.state_dict()))
+    train(model, optimizer, sync, 3)
+    sync.consolidate()
+    assert same_on_all_ranks(model.parameters())
+
+
+def test_buffers_may_be_replaced(options, rank, size):
+    model = small_model()
+    sync = dssync.DivideShuffle(model, torch.optim.SGD(model.parameters(), lr=0.1), **options)
+    model[1].running_mean = torch.full((16,), float(rank))
+    sync.consolidate()
+    assert torch.allclose(model[1].running_mean, torch.full((16,), (size - 1) / 2))
+
+
+def test_ends_when_nobody_holds_it(options):
+    def threads():
+        return len(os.listdir("/proc/self/task"))
+
+    model = small_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    sync = dssync.DivideShuffle(model, optimizer, **options)
+    train(model, optimizer, sync, 3)
+    pickle.dumps(model)
+    before, reference = threads(), weakref.ref(sync)
+    del sync
+    gc.collect()
+    assert reference() is None
+    assert threads() < before
 
 
 def test_with(options):

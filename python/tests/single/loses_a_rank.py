@@ -1,7 +1,11 @@
-"""Trains until rank 1 ends without a word. Started by test_lost_rank.py."""
+"""Trains until rank 1 ends: by an exception, or without a word. Started by test_lost_rank.py.
+
+usage: loses_a_rank.py exception|silence
+"""
 
 import datetime
 import os
+import sys
 
 import torch
 import torch.distributed as dist
@@ -13,9 +17,12 @@ dist.init_process_group("gloo")
 model = torch.nn.Linear(4, 4)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 network = dssync.Topology.parse('hosts: [{name: "h[0-1]", nic: 1Gbps}]')
-sync = dssync.DivideShuffle(model, optimizer, topology=network, disagreement=0, timeout=datetime.timedelta(seconds=30))
-for iteration in range(10):
-    model(torch.randn(4, 4)).square().mean().backward()
-    sync.step()
-    if iteration == 4 and dist.get_rank() == 1:
-        os._exit(7)
+timeout = datetime.timedelta(seconds=30)
+with dssync.DivideShuffle(model, optimizer, topology=network, disagreement=0, timeout=timeout) as sync:
+    for iteration in range(10):
+        model(torch.randn(4, 4)).square().mean().backward()
+        sync.step()
+        if iteration == 4 and dist.get_rank() == 1:
+            if sys.argv[1] == "silence":
+                os._exit(7)
+            raise ValueError("a bad batch")

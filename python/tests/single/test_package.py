@@ -12,9 +12,12 @@ import torch
 
 import dssync
 from dssync import _dssync
-from dssync._joining import _group_maker
+from dssync._joining import OLD_TORCH, _group_maker
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+PACKAGE = pathlib.Path(dssync.__file__).parent
+with_tool = pytest.mark.skipif(
+    not os.path.lexists(PACKAGE / "bin/dssync"), reason="this package was built without the command line tool")
 
 
 def test_errors_are_one_family():
@@ -45,7 +48,7 @@ def test_other_backends():
 
 
 def test_stubs_name_what_is_there():
-    tree = ast.parse((pathlib.Path(dssync.__file__).parent / "_dssync.pyi").read_text())
+    tree = ast.parse((PACKAGE / "_dssync.pyi").read_text())
 
     def names(body):
         for node in body:
@@ -71,12 +74,43 @@ def test_types():
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_command_line():
-    if "DSSYNC" not in os.environ:
-        pytest.skip("DSSYNC does not name the command line tool")
-    command = [sys.executable, "-m", "dssync", "plan", "--topology", "examples/topologies/flat.yaml"]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+def test_files():
+    assert not [name for name in ("_dssync.pyi", "py.typed", "torch_version") if not (PACKAGE / name).exists()]
+
+
+def test_another_pytorch_is_noticed_before_the_extension_is_loaded(tmp_path):
+    package = tmp_path / "dssync"
+    package.mkdir()
+    for file in PACKAGE.glob("*.py"):
+        (package / file.name).symlink_to(file)
+    (package / "torch_version").write_text("0.4.1")  # and there is no extension
+    result = subprocess.run([sys.executable, "-c", "import dssync"], env=os.environ | {"PYTHONPATH": str(tmp_path)},
+                            cwd=tmp_path, capture_output=True, text=True)
+    assert f"dssync was built for PyTorch 0.4.1, but {torch.__version__} is installed: install dssync again" in result.stderr
+
+
+def command_line(*arguments, **variables):
+    environment = {name: value for name, value in os.environ.items() if name != "DSSYNC"} | variables
+    return subprocess.run([sys.executable, "-m", "dssync", *arguments], env=environment, cwd=ROOT, capture_output=True, text=True)
+
+
+@with_tool
+def test_command_line_of_the_package():
+    result = command_line("plan", "--topology", "examples/topologies/flat.yaml")
     assert result.returncode == 0, result.stderr
-    golden = (ROOT / "tests/golden/plan-flat.txt").read_text()
-    assert result.stdout == golden
-    assert subprocess.run([*command[:3], "plan", "--nonsense"], capture_output=True).returncode == 2
+    assert result.stdout == (ROOT / "tests/golden/plan-flat.txt").read_text()
+    assert command_line("plan", "--nonsense").returncode == 2
+
+
+def test_command_line_that_is_named():
+    assert command_line("plan", "that", DSSYNC="/bin/echo").stdout == "plan that\n"
+
+
+@with_tool
+@pytest.mark.parametrize("verb", ["train", "bench"])
+def test_verbs_that_train(verb):
+    result = command_line(verb, "--help", PATH="/nowhere")
+    if OLD_TORCH:
+        assert f"Usage: dssync {verb} " in result.stdout, result.stderr
+    else:
+        assert f"dssync {verb}: {verb} needs the program dssync-torch" in result.stderr

@@ -1,6 +1,7 @@
 #include "dssync/runtime/disagreement_meter.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include <ATen/ATen.h>
 
@@ -23,12 +24,9 @@ DisagreementMeter::DisagreementMeter(std::size_t cycle, double steady, int worke
 
 double DisagreementMeter::add(double squared_move) {
   moves_.push_back(squared_move);
-  sum_ += squared_move;
-  if (moves_.size() > cycle_) {
-    sum_ -= moves_.front();
-    moves_.pop_front();
-  }
-  return std::max(0.0, factor_ * sum_ / static_cast<double>(moves_.size()));
+  if (moves_.size() > cycle_) moves_.pop_front();
+  // Anew every time: in a running sum one NaN would stay for ever.
+  return factor_ * std::accumulate(moves_.begin(), moves_.end(), 0.0) / static_cast<double>(moves_.size());
 }
 
 MoveSample::MoveSample(const std::vector<Flat>& flats) {

@@ -26,7 +26,6 @@ class DisagreementMeter {
   std::size_t cycle_;
   double factor_;
   std::deque<double> moves_;
-  double sum_ = 0;
 };
 
 // Some thousand elements, evenly spread over flat tensors, as they were: enough to know how far the whole moves.

@@ -89,6 +89,8 @@ class DsSync final : public BaseSynchronizer {
     lanes_.push_back(make_lane(parameters_, 1));
   }
 
+  void drop_average() override { is_dropped_ = in_flight_; }
+
   const Plan* plan() const override { return &program_->plan; }
 
   std::vector<PlanEvent> take_plan_events() override { return std::exchange(events_, {}); }
@@ -101,6 +103,7 @@ class DsSync final : public BaseSynchronizer {
     adopt_optimizer_state();
     for (Lane& lane : lanes_) start_from_copies(lane);
     in_flight_ = true;
+    is_dropped_ = false;
   }
 
   void on_after_step() override {
@@ -108,7 +111,9 @@ class DsSync final : public BaseSynchronizer {
     const MoveSample sample(parameters_);
     if (options_.overlap) {
       finish();
-      for (Lane& lane : lanes_) apply_corrections(lane);
+      if (!is_dropped_) {
+        for (Lane& lane : lanes_) apply_corrections(lane);
+      }
       in_flight_ = false;
     } else {
       adopt_optimizer_state();
@@ -318,6 +323,7 @@ class DsSync final : public BaseSynchronizer {
   std::int64_t next_look_ = 0;          // for more of it, in this iteration
   std::int64_t look_again_after_ = 1;
   bool in_flight_ = false;
+  bool is_dropped_ = false;  // what is in flight is of no use
   std::vector<PlanEvent> events_;
   std::optional<Adaptation> adaptation_;
 };

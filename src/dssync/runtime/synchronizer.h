@@ -95,6 +95,10 @@ class Synchronizer {
   virtual void after_backward() = 0;
   virtual void after_step() = 0;
 
+  // The tensors were given other values, such as a checkpoint's: what an average that is under way finds does not concern
+  // them any more, and is not added. For this worker alone; the others need not do the same.
+  virtual void drop_average() {}
+
   // One exact average of everyone: afterwards all replicas have the same parameters and buffers. Before evaluating,
   // saving, and at the end. Returns the disagreement that it found: this worker's |x_i - mean|^2.
   virtual double consolidate() = 0;
