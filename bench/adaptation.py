@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What ds-sync makes of a network that changes while it trains: the figures of docs/adaptation.md.
 
-    bench/adaptation.py build/release/cli/dssync cut|nic|slow-worker|wave|accuracy|all [--report FILE]
+    bench/adaptation.py build/release/cli/dssync cut|nic|slow-worker|wave|accuracy|auto|all [--report FILE] [--seeds 1,2,3]
 
 Two racks of four workers on an emulated network, NICs of 200 Mbit/s, a model of 8 MB (mlp), each worker with one thread.
 
@@ -9,7 +9,9 @@ cut          the core falls from 200 to 25 Mbit/s and comes back, with the adapt
              and fresh runs that are planned for what the network has become; --report writes their logs as one page
 nic          one NIC is slowed down to 40 Mbit/s; and real flows contend for it
 slow-worker  one worker computes twice as long
-accuracy     cnn on Fashion-MNIST, 4 epochs, with three seeds, while the core of a slower network is cut and comes back, twice
+accuracy     cnn on Fashion-MNIST, 4 epochs, while the core (50 Mbit/s) is cut to 5 and comes back, twice; beside runs without any change
+auto         the same training with limits on S of 0.5 and 4, and with one that is steered up to 4: accuracy, and what the network has to carry
+             (on loopback: what is sent does not depend on how fast it is)
 wave         the core has 25 Mbit/s for 5 s, 200 for 5 s, and so on for two minutes; beside both static plans
 
 Needs root or user namespaces.
@@ -182,20 +184,52 @@ def slow_worker(options):
         print(f"\na worker that computes for 200 instead of 100 ms: {len(run.events('replanned'))} new plans in {run.done()} iterations")
 
 
-def accuracy(options, seeds=(1, 2, 3), nic=40, core=10, cut_core=2.5):
-    """At the end of a training in which the core was cut and came back twice."""
-    work = ["--data", "fashion-mnist", "--model", "cnn", "--epochs", 4, "--evaluate-every", 0]
-    finals = []
-    for seed in seeds:
-        with Run(options, f"accuracy-{seed}", ["--seed", seed], core, nic=nic, compute=["0ms"] * 8, work=work) as run:
+REAL_WORK = ["--data", "fashion-mnist", "--model", "cnn", "--epochs", 4, "--evaluate-every", 0]
+
+
+def spread(values):
+    """Mean and standard error."""
+    error = statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else float("nan")
+    return f"{statistics.mean(values):.2f} +- {error:.2f}"
+
+
+def accuracy(options, core=50, cut_core=5):
+    """At the end of a training in which the core was cut and came back twice, and of one in which nothing happened."""
+    row("seed", "plan changes, %", "no change, %", "new plans from iterations")
+    row(*["---"] * 4)
+    changed, kept = [], []
+    for seed in options.seeds:
+        with Run(options, f"accuracy-{seed}", ["--seed", seed], core, compute=["0ms"] * 8, work=REAL_WORK) as run:
             for rate in (cut_core, core, cut_core, core):
                 run.wait_for(iterations=150)
                 run.contend(CORE, rate)
             run.workers[0].wait()
             changes = [event["iteration"] for event in run.events("replanned")]
-            finals.append(100 * run.events("finished")[0]["test_accuracy"])
-            print(f"seed {seed}: {finals[-1]:.2f} %, new plans from iterations {', '.join(map(str, changes))}", flush=True)
-    print(f"mean {statistics.mean(finals):.2f} %", flush=True)
+            changed.append(100 * run.events("finished")[0]["test_accuracy"])
+        with Run(options, f"unchanged-{seed}", ["--seed", seed, "--no-adapt"], core, compute=["0ms"] * 8, work=REAL_WORK) as run:
+            run.workers[0].wait()
+            kept.append(100 * run.events("finished")[0]["test_accuracy"])
+        row(seed, f"{changed[-1]:.2f}", f"{kept[-1]:.2f}", ", ".join(map(str, changes)))
+    row("mean", spread(changed), spread(kept), f"difference {spread([a - b for a, b in zip(changed, kept)])}")
+
+
+def auto(options):
+    """Whether a limit on S that is steered pays."""
+    plan = options.folder / "racks.yaml"
+    plan.write_text(racks(50))
+    row("limit on S", "accuracy, %", "by seed", "kB sent per worker and iteration", "new plans")
+    row(*["---"] * 5)
+    for limit, flags in (("0.5", ["--no-adapt"]), ("4", ["--no-adapt"]), ("auto:4", [])):
+        finals, sent, changes = [], [], []
+        for seed in options.seeds:
+            log = options.folder / f"auto-{limit.replace(':', '-')}-{seed}.jsonl"
+            subprocess.run([options.tool, "train", "--topology", plan, *map(str, REAL_WORK), "--seed", str(seed), "--disagreement", limit,
+                            *flags, "--log", log], check=True, capture_output=True)
+            events = [json.loads(line) for line in log.read_text().splitlines()]
+            finals.append(100 * events[-1]["test_accuracy"])
+            sent.append(statistics.mean(event["bytes_sent"] for event in events if event["event"] == "iteration") / 1000)
+            changes.append(events[-1]["plan_changes"])
+        row(limit, spread(finals), " ".join(f"{final:.2f}" for final in finals), f"{statistics.mean(sent):.0f}", " ".join(map(str, changes)))
 
 
 def wave(options, period=5, length=120):
@@ -217,12 +251,13 @@ def wave(options, period=5, length=120):
 
 
 def main():
-    experiments = {"cut": cut, "nic": nic, "slow-worker": slow_worker, "wave": wave, "accuracy": accuracy}
+    experiments = {"cut": cut, "nic": nic, "slow-worker": slow_worker, "wave": wave, "accuracy": accuracy, "auto": auto}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tool", type=pathlib.Path)
     parser.add_argument("experiment", choices=[*experiments, "all"])
     parser.add_argument("--report", type=pathlib.Path, help="where cut writes its page")
     parser.add_argument("--keep", type=pathlib.Path, help="folder for the logs (default: they are removed)")
+    parser.add_argument("--seeds", type=lambda text: [int(seed) for seed in text.split(",")], default=[1, 2, 3])
     options = parser.parse_args()
     options.tool = options.tool.resolve()
     with tempfile.TemporaryDirectory() as state, tempfile.TemporaryDirectory() as folder:
