@@ -77,7 +77,7 @@ def test_parameters_replaced_by_loading(options):
         model.load_state_dict(model.state_dict(), assign=True)
     except TypeError:
         pytest.skip("this PyTorch loads values only")
-    with pytest.raises(dssync.InputError, match="a parameter was added: .* and is gone: "):
+    with pytest.raises(dssync.InputError, match="a parameter was added: 0.bias, 0.weight, "):
         sync.step()
 
 
