@@ -1,7 +1,6 @@
 // Worlds and synchronizers. Every call that may wait for others releases the GIL; c10d's objects come from Python.
 #include <chrono>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,10 +29,9 @@ std::vector<NamedTensor> named_tensors(const Named& named) {
   return result;
 }
 
-std::optional<std::vector<OptimizerState>> optimizer_states(const std::optional<State>& state) {
-  if (!state) return std::nullopt;
+std::vector<OptimizerState> optimizer_states(const State& state) {
   std::vector<OptimizerState> result;
-  for (const auto& [name, tensors] : *state) result.push_back({name, named_tensors(tensors)});
+  for (const auto& [name, tensors] : state) result.push_back({name, named_tensors(tensors)});
   return result;
 }
 
@@ -61,10 +59,11 @@ std::shared_ptr<World> make_world(Store store, Store news, int rank, int size, s
 class Averaging {
  public:
   Averaging(std::shared_ptr<World> world, const Topology& topology, const Named& parameters, const Named& buffers,
-            std::function<std::optional<State>()> state, const SyncOptions& options)
+            const Named& frozen, std::function<State()> state, const SyncOptions& options)
       : world_(std::move(world)), topology_(topology), overlap_(options.overlap) {
     Replica replica{named_tensors(parameters), named_tensors(buffers), {}};
-    if (state) replica.optimizer_state = [state = std::move(state)] { return optimizer_states(state()).value_or(std::vector<OptimizerState>()); };
+    if (state) replica.optimizer_state = [state = std::move(state)] { return optimizer_states(state()); };
+    replica.frozen = named_tensors(frozen);
     synchronizer_ = make_synchronizer(*world_, replica, topology, options);
   }
 
@@ -127,7 +126,7 @@ class Averaging {
 
 std::unique_ptr<Averaging> make_averaging(std::shared_ptr<World> world, const Topology& topology,
                                           const Named& parameters, const Named& buffers,
-                                          std::function<std::optional<State>()> state_of_optimizer,
+                                          const Named& frozen, std::function<State()> state_of_optimizer,
                                           const PlanOnNetwork* plan, double disagreement, int group_limit,
                                           bool published, bool adapt, bool overlap, const std::string& state,
                                           int state_period, int warmup_steps) {
@@ -142,8 +141,8 @@ std::unique_ptr<Averaging> make_averaging(std::shared_ptr<World> world, const To
   options.state_period = state_period;
   options.warmup_iterations = warmup_steps;
   const py::gil_scoped_release release;
-  return std::make_unique<Averaging>(std::move(world), topology, parameters, buffers, std::move(state_of_optimizer),
-                                     options);
+  return std::make_unique<Averaging>(std::move(world), topology, parameters, buffers, frozen,
+                                     std::move(state_of_optimizer), options);
 }
 
 }  // namespace
@@ -160,7 +159,7 @@ void bind_training(py::module_& module) {
 
   py::class_<Averaging>(module, "Averaging")
       .def(py::init(&make_averaging), py::arg("world"), py::arg("topology"), py::arg("parameters"), py::arg("buffers"),
-           py::arg("state_of_optimizer").none(true), py::kw_only(), py::arg("plan").none(true), py::arg("disagreement"),
+           py::arg("frozen"), py::arg("state_of_optimizer").none(true), py::kw_only(), py::arg("plan").none(true), py::arg("disagreement"),
            py::arg("group_limit"), py::arg("published"), py::arg("adapt"), py::arg("overlap"), py::arg("state"),
            py::arg("state_period"), py::arg("warmup_steps"))
       .def("before_step", &Averaging::before_step, WithoutGil())

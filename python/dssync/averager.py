@@ -76,6 +76,7 @@ class DivideShuffleAverager(ModelAverager):
                 self._topology._native,
                 named,
                 [],
+                [],
                 None,
                 **self._options,
                 adapt=False,

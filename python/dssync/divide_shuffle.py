@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import Any, Callable, Dict, List, Optional, Tuple, Type
 
 import torch
-import torch.distributed as dist
 from torch import nn
 from torch.optim import Optimizer
 
@@ -18,7 +17,7 @@ from ._joining import discovered, join, telling_others
 from .planning import AnyTopology, Plan, as_topology
 
 NamedTensors = List[Tuple[str, torch.Tensor]]
-StateOfOptimizer = Optional[List[Tuple[str, NamedTensors]]]
+StateOfOptimizer = List[Tuple[str, NamedTensors]]
 
 DEFAULT_TIMEOUT = timedelta(minutes=30)  # as torch.distributed's
 
@@ -72,18 +71,17 @@ class DivideShuffle:
         self._buffers: NamedTensors = list(model.named_buffers())
         self._state: Optional[Any] = None  # optimizer.state, once the engine averages what is in it
         self._bound: List[Tuple[torch.Tensor, str, torch.Tensor]] = []  # parameter, kind, tensor that the engine averages
-        self._scaled = False  # a GradScaler decides whether a step is made
-        self._stepped = False  # it has let at least one happen
-        self._world, self._device = join([*model.named_parameters(), *self._buffers], timeout)
+        self._world, device = join([*model.named_parameters(), *self._buffers], timeout)
         with telling_others(self._world):
             _check_model(model)
             _check_optimizer(model, optimizer)
-            self.topology = discovered(self._world, self._device) if topology == "auto" else as_topology(topology)
+            self.topology = discovered(self._world, device) if topology == "auto" else as_topology(topology)
             self._averaging = _dssync.Averaging(
                 self._world,
                 self.topology._native,
                 self._parameters,
                 self._buffers,
+                [(name, p) for name, p in model.named_parameters() if not p.requires_grad],
                 _weakly(self._collect_state),
                 plan=plan._native if plan else None,
                 disagreement=disagreement,
@@ -95,7 +93,6 @@ class DivideShuffle:
                 state_period=state_period,
                 warmup_steps=warmup_steps,
             )
-            self._share_frozen()
         self._addresses = [p.data_ptr() for p in _trained(optimizer)]
         self._loads = _Loads()
         for module in model.modules():
@@ -112,12 +109,11 @@ class DivideShuffle:
         if self._is_moved():
             raise self._change()
         self._take_over_loads()
-        self._scaled = scaler is not None
         self._averaging.before_step()
-        if scaler is None:
-            result = self.optimizer.step(closure) if closure is not None else self.optimizer.step()
+        if scaler is not None:
+            result = scaler.step(self.optimizer)
         else:
-            result = self._scaled_step(scaler)
+            result = self.optimizer.step(closure) if closure is not None else self.optimizer.step()
         self._averaging.after_step()
         return result
 
@@ -184,26 +180,9 @@ class DivideShuffle:
         else:
             self._world.report_failure(f"{type(error).__name__}: {error}")
 
-    def _share_frozen(self) -> None:
-        """What is not trained is rank 0's, too; nothing else would bring it together."""
-        frozen = [(name, p) for name, p in self._model.named_parameters() if not p.requires_grad]
-        self._world.agree("frozen parameters", _kinds(frozen))
-        for _, parameter in frozen:
-            dist.broadcast(parameter.data, 0)
-
-    def _scaled_step(self, scaler: Any) -> Any:
-        if self._stepped:
-            return scaler.step(self.optimizer)
-        versions = [p._version for _, p in self._parameters]
-        result = scaler.step(self.optimizer)
-        self._stepped = versions != [p._version for _, p in self._parameters]
-        return result
-
     def _collect_state(self) -> StateOfOptimizer:
-        """The optimizer's state, called by the engine until there is one. None while a GradScaler makes ranks skip steps:
-        all ranks have to be as far, and one that has skipped has no state yet."""
-        if not self._all_stepped():
-            return None
+        """The optimizer's state as far as there is one. The engine asks until all ranks have all of it: optimizers make a
+        parameter's state when they first have a gradient for it, and a GradScaler may skip steps on some ranks."""
         kinds: Dict[str, NamedTensors] = {}
         self._bound = []
         for name, parameter in self._parameters:
@@ -214,13 +193,6 @@ class DivideShuffle:
         if kinds:
             self._state = self.optimizer.state
         return list(kinds.items())
-
-    def _all_stepped(self) -> bool:
-        if not self._scaled:
-            return True
-        vote = torch.tensor([float(self._stepped)], device=self._device)
-        dist.all_reduce(vote, dist.ReduceOp.MIN)
-        return bool(vote.item())
 
     def _is_moved(self) -> bool:
         return [p.data_ptr() for p in _trained(self.optimizer)] != self._addresses
@@ -288,7 +260,7 @@ def _weakly(collect: Callable[[], StateOfOptimizer]) -> Callable[[], StateOfOpti
 
     def call() -> StateOfOptimizer:
         method = reference()
-        return method() if method is not None else None
+        return method() if method is not None else []
 
     return call
 
