@@ -114,9 +114,10 @@ double fingerprint(const Plan& plan) {
   return static_cast<double>(std::hash<std::string>()(text) % kExact);
 }
 
-DisagreementOptions steering(const AdaptationOptions& options) {
+DisagreementOptions steering(const AdaptationOptions& options, int workers) {
   DisagreementOptions result;
   result.permitted = options.disagreement;
+  if (options.overlap) result.missed = 1 - 1.0 / workers;  // the latest step
   return result;
 }
 
@@ -129,7 +130,7 @@ PolicyOptions policy_options(const AdaptationOptions& options) {
 }  // namespace
 
 double Adaptation::first_limit(const AdaptationOptions& options) {
-  return options.steer ? DisagreementControl(steering(options)).limit() : options.disagreement;
+  return options.steer ? DisagreementControl(steering(options, 1)).limit() : options.disagreement;
 }
 
 Adaptation::Adaptation(World& world, const Topology& nominal, const AdaptationOptions& options,
@@ -142,7 +143,7 @@ Adaptation::Adaptation(World& world, const Topology& nominal, const AdaptationOp
       planned_limit_(first_limit(options)),
       program_(std::move(first)),
       batch_size_(kLeastBatch) {
-  if (options_.steer) control_.emplace(steering(options_));
+  if (options_.steer) control_.emplace(steering(options_, world.size()));
   policy_.adopt(0, program_->plan, nominal);
   monitor_.adopt(0, policy_.table());
   thread_ = std::thread([this] { run(); });
