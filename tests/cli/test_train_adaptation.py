@@ -2,6 +2,7 @@
 
 import json
 import signal
+import statistics
 import subprocess
 
 import pytest
@@ -32,9 +33,20 @@ def test_a_slow_core_is_found_and_planned_around(needs_namespaces, tmp_path):
         for rack in ("left", "right"):
             contend(rack, "10Mbps")
         eventually(replanned, "a new plan for the slow core")
+        change = replanned()[0]
+        wait_for_iterations(process, log, change["iteration"] + 20)
+        for rack in ("left", "right"):
+            contend(rack, "100Mbps")
+        eventually(lambda: len(replanned()) > 1, "a new plan for the core that is back")
+        wait_for_iterations(process, log, replanned()[1]["iteration"] + 3)
         process.send_signal(signal.SIGTERM)
         _, _, stderr = finish(process)
-    change = replanned()[0]
+    took = [event["iteration_seconds"] for event in events(log) if event["event"] == "iteration"]
+    first, second = (event["iteration"] for event in replanned()[:2])
+    # Iterations with the new plan take a third of the last ones with the old plan.
+    assert statistics.median(took[first:first + 20]) < statistics.median(took[first - 3:first]) / 1.5
+    faster = [link["name"] for link in replanned()[1]["links"] if link["to_bytes_per_second"] > 1.5 * link["from_bytes_per_second"]]
+    assert {name.split()[0] for name in faster} <= {"left", "right"} and faster and second > first
     slower = [link["name"] for link in change["links"] if link["to_bytes_per_second"] < link["from_bytes_per_second"] / 3]
     assert {name.split()[0] for name in slower} <= {"left", "right"} and slower
     assert change["seconds_per_iteration_after"] < change["seconds_per_iteration_before"]
@@ -52,13 +64,19 @@ def test_nothing_changes_on_loopback(tmp_path):
 
 @pytest.mark.parametrize("mode", ["--overlap", "--in-line"])
 def test_the_limit_can_be_steered(tmp_path, mode):
-    network, log = tmp_path / "racks.yaml", tmp_path / "run.jsonl"
+    network, log, trace = tmp_path / "racks.yaml", tmp_path / "run.jsonl", tmp_path / "trace.json"
     network.write_text(two_racks("2Mbps", "2Mbps"))
-    stdout, _ = train("--topology", network, "--log", log, *SMALL, "--epochs", 12, "--disagreement", "auto", mode, "--format", "json")
-    assert json.loads(stdout)["plan_changes"] == sum(event["event"] == "replanned" for event in events(log))
+    stdout, _ = train("--topology", network, "--log", log, "--trace", trace, *SMALL, "--epochs", 12, "--learning-rate", "0.01",
+                      "--disagreement", "auto", mode, "--format", "json")
+    replanned = [event for event in events(log) if event["event"] == "replanned"]
+    assert json.loads(stdout)["plan_changes"] == len(replanned) > 0
+    content = json.loads(trace.read_text())
+    spans = content["traceEvents"] if isinstance(content, dict) else content
+    for rank in range(4):
+        named = [span["name"] for span in spans if span["pid"] == rank and span["name"].startswith("new plan: ")]
+        assert named == [f"new plan: {event['reason']}" for event in replanned]
     [started] = [event for event in events(log) if event["event"] == "started"]
     assert started["plan"]["steady_disagreement"] <= 0.5 / 16 + 1e-9  # it starts tight
-    for event in events(log):
-        if event["event"] == "replanned":
-            assert "limit on S" in event["reason"]
-            assert event["plan"]["mixing"]["steady_disagreement"] <= 0.5 + 1e-9
+    for event in replanned:
+        assert "limit on S" in event["reason"]
+        assert event["plan"]["mixing"]["steady_disagreement"] <= 0.5 + 1e-9

@@ -24,7 +24,7 @@ DisagreementControl::DisagreementControl(const DisagreementOptions& options) : o
 // The S that would put the replicas as far apart as the target allows.
 double DisagreementControl::allowed(double learning_rate) const {
   const double per_unit = relative_noise_ * learning_rate * learning_rate;
-  return per_unit > 0 ? options_.target * options_.target / per_unit : INFINITY;
+  return per_unit > 0 ? options_.target * options_.target / per_unit - options_.missed : INFINITY;
 }
 
 double DisagreementControl::rung_below(double value) const {
@@ -34,8 +34,8 @@ double DisagreementControl::rung_below(double value) const {
 }
 
 void DisagreementControl::measure(const Observation& observation) {
-  const double scale = observation.steady_disagreement * observation.learning_rate * observation.learning_rate *
-                       observation.parameter_norm * observation.parameter_norm;
+  const double scale = (observation.steady_disagreement + options_.missed) * observation.learning_rate *
+                       observation.learning_rate * observation.parameter_norm * observation.parameter_norm;
   if (!(scale > 0) || !(observation.disagreement > 0)) return;
   const double noise = observation.disagreement / scale;
   if (!std::isfinite(noise)) return;
@@ -46,7 +46,7 @@ void DisagreementControl::measure(const Observation& observation) {
 double DisagreementControl::update(const Observation& observation) {
   measure(observation);
   if (since_ < 0) since_ = observation.iteration;
-  const bool unseen = relative_noise_ <= 0 && observation.steady_disagreement > 0;
+  const bool unseen = relative_noise_ <= 0 && observation.steady_disagreement + options_.missed > 0;
   const double most = allowed(observation.learning_rate);
   const double tight = rung_below(most);
   const double loose = std::min(options_.permitted, limit_ * kRung);
@@ -64,8 +64,8 @@ double DisagreementControl::update(const Observation& observation) {
         "limit on S {:.3g} instead of {:.3g}: at learning rate {:.3g} replicas would be {:.2g} of the parameters' norm "
         "from "
         "their mean (target {:.2g})",
-        next, limit_, observation.learning_rate, std::sqrt(relative_noise_ * next) * observation.learning_rate,
-        options_.target);
+        next, limit_, observation.learning_rate,
+        std::sqrt(relative_noise_ * (next + options_.missed)) * observation.learning_rate, options_.target);
     limit_ = next;
   }
   return limit_;

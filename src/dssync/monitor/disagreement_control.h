@@ -17,6 +17,8 @@ struct DisagreementOptions {
   double target = 0.01;    // allowed distance between replicas and their mean, as a part of the parameters' norm
   // A limit is left for a looser one only where that would stay below target * (1 - margin), after so many iterations.
   double margin = 0.2;
+  // What all plans leave beside their S: averages that overlap computing miss the latest step.
+  double missed = 0;
   int patience_iterations = 50;
 };
 
@@ -46,7 +48,7 @@ class DisagreementControl {
 
   DisagreementOptions options_;
   double limit_;
-  double relative_noise_ = 0;  // v / |x|^2, smoothed: disagreement / (S lr^2 |x|^2)
+  double relative_noise_ = 0;  // v / |x|^2, smoothed: disagreement / ((S + missed) lr^2 |x|^2)
   std::int64_t since_ = -1;    // the iteration from which on the limit was this one
   std::string explanation_;
 };

@@ -14,13 +14,14 @@ struct Training {
   double learning_rate = 0.1;
   double variance = 1;
   double norm = 10;
+  double missed = 0;
   std::int64_t iteration = 0;
 
   double run(DisagreementControl& control, int iterations) {
     for (int i = 0; i < iterations; i += 5) {
       iteration += 5;
       const double s = control.limit();
-      control.update({iteration, learning_rate, learning_rate * learning_rate * variance * s, norm, s});
+      control.update({iteration, learning_rate, learning_rate * learning_rate * variance * (s + missed), norm, s});
     }
     return control.limit();
   }
@@ -54,6 +55,21 @@ TEST(DisagreementControlTest, StaysWhereTheTargetIs) {
   Training training;
   training.variance = 2.5;  // S = 0.01^2 * 10^2 / (0.1^2 * 2.5) = 0.4; with the margin 0.256
   EXPECT_DOUBLE_EQ(training.run(control, 500), 0.2);
+}
+
+// S + 0.75 = 0.01^2 * 10^2 / (0.1^2 * 0.8) = 1.25, so S = 0.5; with the margin 0.64 * 0.5 = 0.32.
+TEST(DisagreementControlTest, WhatOverlappingMissesIsNoReasonForATighterLimit) {
+  DisagreementOptions overlapped = options();
+  overlapped.missed = 0.75;
+  DisagreementControl control(overlapped);
+  Training training;
+  training.variance = 0.8;
+  training.missed = 0.75;
+  EXPECT_DOUBLE_EQ(training.run(control, 500), 0.2);
+  training.variance = 1.25;  // S + 0.75 = 0.8
+  EXPECT_DOUBLE_EQ(training.run(control, 5), 0.05);
+  training.variance = 2;  // what is missed alone is too much
+  EXPECT_DOUBLE_EQ(training.run(control, 500), 0.05);
 }
 
 TEST(DisagreementControlTest, TightensAtOnceWhenTheLearningRateGrows) {

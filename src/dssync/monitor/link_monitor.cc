@@ -1,6 +1,7 @@
 #include "dssync/monitor/link_monitor.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <deque>
 #include <set>
@@ -23,9 +24,9 @@ constexpr double kLeastCorrection = 1.1;
 // A suspect of which so much more was proven is none.
 constexpr double kCleared = 1.5;
 // Where probes have left several suspects for so many windows, the likely ones remain.
-constexpr std::int64_t kPatience = 3;
+constexpr std::int64_t kPatience = 4;
 // A suspect through which probes brought so much more of its capacity than through another is not likely.
-constexpr double kDistinct = 1.2;
+constexpr double kDistinct = 1.1;
 // What was heard so many windows ago is still true.
 constexpr std::int64_t kFresh = 4;
 
@@ -132,21 +133,34 @@ class LinkMonitor::State {
     return capacities;
   }
 
-  double recent(double IterationView::*figure) const {
-    std::vector<double> values;
-    for (auto view = views_.rbegin(); view != views_.rend() && values.size() < kRecent; ++view) {
-      if ((*view).*figure > 0) values.push_back((*view).*figure);
-    }
-    return median(values);
+  double compute_seconds() const {
+    return recent(kRecent, [](const IterationView& view) { return view.compute_seconds; });
   }
+
+  // What iterations take. It outlives a plan and its views.
+  struct Pace {
+    double usual = 0;
+    double elapsed = 0;
+  };
 
   const Topology nominal;
   std::vector<LinkEstimate> estimates;
   std::vector<LinkFinding> findings;
+  std::array<Pace, 2> paces;  // in line, overlapped
   std::int64_t last_iteration = -1;
 
  private:
   static constexpr std::size_t kRecent = 5;
+
+  // The median of the last figures that are known.
+  template <typename Figure>
+  double recent(std::size_t count, Figure figure) const {
+    std::vector<double> values;
+    for (auto view = views_.rbegin(); view != views_.rend() && values.size() < count; ++view) {
+      if (figure(*view) > 0) values.push_back(figure(*view));
+    }
+    return median(values);
+  }
 
   bool recently(std::int64_t iteration) const {
     return iteration >= 0 && last_iteration - iteration <= kFresh * options_.window;
@@ -181,7 +195,19 @@ class LinkMonitor::State {
       if (sample.iteration == iteration) part.workers.push_back(sample);
     }
     views_.push_back(observe(*table_, iteration, part, links_.size()));
+    const std::int64_t unheard = last_iteration < 0 ? 0 : iteration - last_iteration - 1;
+    keep_time(paces[false], unheard,
+              [](const IterationView& view) { return view.compute_seconds + view.sync_seconds; });
+    keep_time(paces[true], unheard,
+              [](const IterationView& view) { return std::max(view.compute_seconds, view.sync_seconds); });
     last_iteration = iteration;
+  }
+
+  template <typename Seconds>
+  void keep_time(Pace& pace, std::int64_t unheard, Seconds seconds) {
+    if (const double usual = recent(window(), seconds); usual > 0) pace.usual = usual;
+    const double latest = seconds(views_.back());
+    pace.elapsed += static_cast<double>(unheard) * pace.usual + (latest > 0 ? latest : pace.usual);
   }
 
   void start_table(std::shared_ptr<const StageTable> table) {
@@ -578,9 +604,11 @@ bool LinkMonitor::recovering() const { return state_->recovering(); }
 
 std::vector<LinkId> LinkMonitor::links_to_probe() const { return state_->links_to_probe(); }
 
-double LinkMonitor::compute_seconds() const { return state_->recent(&IterationView::compute_seconds); }
+double LinkMonitor::compute_seconds() const { return state_->compute_seconds(); }
 
-double LinkMonitor::sync_seconds() const { return state_->recent(&IterationView::sync_seconds); }
+double LinkMonitor::iteration_seconds(bool overlap) const { return state_->paces[overlap].usual; }
+
+double LinkMonitor::elapsed_seconds(bool overlap) const { return state_->paces[overlap].elapsed; }
 
 std::int64_t LinkMonitor::last_iteration() const { return state_->last_iteration; }
 

@@ -86,8 +86,10 @@ class LinkMonitor {
 
   // Median over the last iterations of what the slowest worker computes in one; 0 before the first sample.
   double compute_seconds() const;
-  // Median over the last iterations of the least time that averages took at a worker; 0 before the first sample.
-  double sync_seconds() const;
+  // Of computing and averages, one after the other or overlapped: the median of an iteration in the last window, and
+  // the sum of all iterations so far. An iteration of which nothing was heard counts as the median. 0 before the first.
+  double iteration_seconds(bool overlap) const;
+  double elapsed_seconds(bool overlap) const;
 
   std::int64_t last_iteration() const;  // judged so far; -1 before
 

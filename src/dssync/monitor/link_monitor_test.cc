@@ -124,7 +124,6 @@ TEST(LinkMonitorTest, FindsANicThatIsOnlySlightlyContendedByProbesOfBusyHosts) {
   for (unsigned seed = 1; seed <= 10; ++seed) {
     AdaptiveRun::Options options = watching(seed);
     options.simulation.drag = 2;
-    options.eager = true;
     AdaptiveRun run(two_racks(200), options);
     run.iterations(9);
     run.simulation.change_network(run.simulation.now(), with_links(two_racks(200), "rack0-1 ", 120));
@@ -184,7 +183,10 @@ struct Recording {
     for (int batch = 0; batch < 10; ++batch) {
       if (batch == 4) simulation.change_network(simulation.now(), two_racks(12.5));
       batches.emplace_back();
-      for (int i = 0; i < 3; ++i) simulation.run(iteration++, batches.back());
+      for (int i = 0; i < 3; ++i) {
+        simulation.run(iteration++, batches.back());
+        if (batch >= 6) simulation.run(Probe{.transfers = {{0, 4, 4e4}, {1, 2, 4e4}}}, iteration, batches.back());
+      }
     }
   }
 
@@ -221,11 +223,45 @@ TEST(LinkMonitorTest, OrderAndCopiesDoNotMatter) {
     straight->add(batch);
     std::shuffle(batch.stages.begin(), batch.stages.end(), random);
     std::shuffle(batch.workers.begin(), batch.workers.end(), random);
+    std::shuffle(batch.probes.begin(), batch.probes.end(), random);
     batch.stages.insert(batch.stages.end(), batch.stages.begin(), batch.stages.begin() + 20);
+    const std::vector<ProbeSample> probes = batch.probes;
+    batch.probes.insert(batch.probes.end(), probes.begin(), probes.end());
     shuffled->add(batch);
     expect_same(*straight, *shuffled);
   }
   EXPECT_FALSE(straight->estimates()[0].capacity == two_racks(50).link(0).capacity);
+}
+
+// By hand: the slowest worker's computing, and the averages of whoever waited least.
+TEST(LinkMonitorTest, KnowsHowLongIterationsTook) {
+  const Recording recording;
+  const auto monitor = recording.monitor();
+  const auto tell = [&](std::int64_t iteration, double compute, double sync) {
+    SampleBatch batch;
+    batch.workers = {{iteration, 0, compute, sync + 0.1}, {iteration, 1, compute - 0.1, sync}};
+    monitor->add(batch);
+  };
+  const auto expect_elapsed = [&](double in_line, double overlapped) {
+    EXPECT_NEAR(monitor->elapsed_seconds(false), in_line, 1e-9);
+    EXPECT_NEAR(monitor->elapsed_seconds(true), overlapped, 1e-9);
+  };
+  expect_elapsed(0, 0);
+  tell(1000, 0.2, 0.3);  // training was resumed: nothing is known of what was before
+  tell(1001, 0.2, 0.3);
+  expect_elapsed(1, 0.6);
+  tell(1002, 0.2, 2.3);  // two slow ones are all that a short time of contention has
+  tell(1003, 0.2, 2.3);
+  expect_elapsed(6, 5.2);
+  EXPECT_NEAR(monitor->iteration_seconds(false), 2.5, 1e-9);
+  tell(1004, 0.2, 0.3);
+  tell(1005, 0.2, 0.3);
+  tell(1008, 0.2, 0.3);  // of two nothing was heard: they took as long as most lately
+  expect_elapsed(8.5, 6.7);
+  monitor->adopt(1009, Recording::make_table());
+  tell(1009, 0.2, 0.8);
+  expect_elapsed(9.5, 7.5);
+  EXPECT_NEAR(monitor->iteration_seconds(true), 0.8, 1e-9);
 }
 
 TEST(LinkMonitorTest, JudgesAnIterationOnce) {

@@ -166,6 +166,17 @@ SampleBatch sane(SampleBatch batch) {
   return batch;
 }
 
+std::vector<SampleBatch> by_iteration(const SampleBatch& batch) {
+  std::map<std::int64_t, SampleBatch> parts;
+  for (const StageSample& sample : batch.stages) parts[sample.iteration].stages.push_back(sample);
+  for (const WorkerSample& sample : batch.workers) parts[sample.iteration].workers.push_back(sample);
+  std::vector<SampleBatch> result;
+  for (auto& [iteration, part] : parts) result.push_back(std::move(part));
+  if (result.empty()) result.emplace_back();
+  result.back().probes = batch.probes;
+  return result;
+}
+
 IterationView observe(const StageTable& table, std::int64_t iteration, const SampleBatch& batch, std::size_t links) {
   return Observer(table, iteration, links).run(batch);
 }

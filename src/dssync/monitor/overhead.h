@@ -37,7 +37,7 @@ class Overhead {
  private:
   static constexpr double kTypical = 1.1;
   static constexpr double kMost = 1.6;
-  static constexpr std::size_t kCalibration = 2;  // batches
+  static constexpr std::size_t kCalibration = 4;  // iterations
 
   bool known_ = false;
   double factor_ = kTypical;

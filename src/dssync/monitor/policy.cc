@@ -28,11 +28,26 @@ bool same_capacities(const Topology& a, const Topology& b) {
                     [](const Link& x, const Link& y) { return x.capacity == y.capacity; });
 }
 
+bool alike(const Link& a, const Link& b) {
+  const double fold = a.capacity.bytes_per_second / b.capacity.bytes_per_second;
+  return fold < kAlike && fold * kAlike > 1;
+}
+
 bool alike(const Topology& a, const Topology& b) {
-  return std::equal(a.links().begin(), a.links().end(), b.links().begin(), [](const Link& x, const Link& y) {
-    const double fold = x.capacity.bytes_per_second / y.capacity.bytes_per_second;
-    return fold < kAlike && fold * kAlike > 1;
-  });
+  return std::equal(a.links().begin(), a.links().end(), b.links().begin(),
+                    [](const Link& x, const Link& y) { return alike(x, y); });
+}
+
+// Whether the network is another one than the plan was made for, so that its times say nothing about the change. A
+// link that had become slow and is slower still is no proof of that: a flow takes all that the new plan leaves to it.
+bool is_another(const Topology& network, const Topology& planned, const Topology& before) {
+  for (std::size_t link = 0; link < network.links().size(); ++link) {
+    const Link& now = network.links()[link];
+    const Link& then = planned.links()[link];
+    const bool worse = now.capacity < then.capacity && then.capacity < before.links()[link].capacity;
+    if (!alike(now, then) && !worse) return true;
+  }
+  return false;
 }
 
 // "all x3, pairs in rack0 x2", in the order of their first turns.
@@ -95,17 +110,12 @@ struct ReplanPolicy::Era {
   std::int64_t misled_at = 0;
 
   struct Past {
-    std::int64_t after;  // these estimates hold for the iterations after this one ...
-    std::int64_t until;  // ... up to this one
-    double seconds;      // that all of them took
-    Topology network;
-
-    double seconds_after(std::int64_t start) const {
-      if (until <= start) return 0;
-      return seconds * static_cast<double>(until - std::max(start, after)) / static_cast<double>(until - after);
-    }
+    std::int64_t iteration;
+    double seconds;                           // that it took
+    std::shared_ptr<const Topology> network;  // as it was, as far as is known; equal ones are the same
   };
   std::deque<Past> past;  // ascending
+  double elapsed = 0;     // seconds that are in it, or were before they were forgotten
 
   Candidate now;      // for the network as it seems to be
   Candidate average;  // for its mean over time
@@ -144,19 +154,18 @@ double ReplanPolicy::iteration_seconds(const StageTable& table, const Topology& 
 
 void ReplanPolicy::remember(const LinkMonitor& monitor) {
   const std::int64_t iteration = monitor.last_iteration();
-  const Topology network = monitor.likely();
   std::deque<Era::Past>& past = era_->past;
-  const std::int64_t known = past.empty() ? -1 : past.back().until;
-  if (iteration > known) {
-    if (!past.empty() && same_capacities(past.back().network, network)) {
-      past.back().until = iteration;
-    } else {
-      past.push_back({known, iteration, 0, network});
-    }
-    past.back().seconds += static_cast<double>(iteration - known) * measured_seconds(monitor);
+  if (iteration < 0 || (!past.empty() && past.back().iteration == iteration)) return;
+  auto network = std::make_shared<const Topology>(monitor.likely());
+  if (!past.empty() && same_capacities(*past.back().network, *network)) {
+    network = past.back().network;
+  } else if (!past.empty()) {
+    past.back().network = network;  // two of three iterations tell of it: the one before was like this, too
   }
+  const double elapsed = monitor.elapsed_seconds(options_.overlap);
+  past.push_back({iteration, elapsed - std::exchange(era_->elapsed, elapsed), network});
   const std::int64_t longest = std::max(options_.longest_memory, options_.wave_iterations);
-  while (past.front().until <= iteration - longest) past.pop_front();
+  while (past.front().iteration <= iteration - longest) past.pop_front();
   if (iteration - era_->calm_since > kQuiet * memory() && era_->doublings > 0) {
     --era_->doublings;
     era_->calm_since = iteration;
@@ -166,15 +175,28 @@ void ReplanPolicy::remember(const LinkMonitor& monitor) {
 // What an iteration would take on average in the time of the last iterations. Contention comes and goes by the clock:
 // what it slows down counts for as long as it lasts, not for the few iterations that there were meanwhile.
 double ReplanPolicy::remembered_seconds(const StageTable& table, std::int64_t iterations, double compute) const {
-  const std::int64_t start = era_->past.back().until - iterations;
   double time = 0;
   double count = 0;
-  for (const Era::Past& past : era_->past) {
-    const double seconds = past.seconds_after(start);
+  for_each_network(iterations, [&](const Topology& network, double seconds) {
     time += seconds;
-    if (seconds > 0) count += seconds / iteration_seconds(table, past.network, compute);
-  }
+    count += seconds / iteration_seconds(table, network, compute);
+  });
   return time / count;
+}
+
+// Of the last iterations: what the network was like, and for how long.
+template <typename Action>
+void ReplanPolicy::for_each_network(std::int64_t iterations, Action action) const {
+  const std::deque<Era::Past>& past = era_->past;
+  for (auto first = past.begin(); first != past.end();) {
+    double seconds = 0;
+    auto end = first;
+    for (; end != past.end() && end->network == first->network; ++end) {
+      if (end->iteration > past.back().iteration - iterations) seconds += end->seconds;
+    }
+    if (seconds > 0) action(*first->network, seconds);
+    first = end;
+  }
 }
 
 ReplanPolicy::Candidate& ReplanPolicy::ask(Candidate& candidate, const Topology& network) {
@@ -188,19 +210,13 @@ ReplanPolicy::Candidate& ReplanPolicy::ask(Candidate& candidate, const Topology&
   return candidate;
 }
 
-// What an iteration takes lately, as the workers tell.
-double ReplanPolicy::measured_seconds(const LinkMonitor& monitor) const {
-  const double averages = monitor.sync_seconds();
-  const double compute = monitor.compute_seconds();
-  return options_.overlap ? std::max(averages, compute) : averages + compute;
-}
-
 // REQUIRES: a change is on trial.
 std::optional<PlanChange> ReplanPolicy::regret(const LinkMonitor& monitor) {
   if (monitor.last_iteration() - era_->calm_since + 1 < kTrial) return std::nullopt;
   const Era::Before before = *std::exchange(era_->before, std::nullopt);
-  const double now = measured_seconds(monitor);
+  const double now = monitor.iteration_seconds(options_.overlap);
   if (now <= kWorse * before.seconds) return std::nullopt;
+  if (is_another(monitor.estimated(), *era_->network, before.network)) return std::nullopt;
   era_->misled_by = era_->network;
   era_->misled_at = monitor.last_iteration();
   era_->pending = era_->unrest = true;
@@ -235,37 +251,32 @@ double ReplanPolicy::gain_now(const Candidate& candidate, const Topology& networ
 
 // Whether the plan in force became slow, fast and slow again within a wave's memory: it will go on like that.
 bool ReplanPolicy::comes_and_goes(double compute) const {
-  const std::int64_t start = era_->past.back().until - options_.wave_iterations;
   const double mean = remembered_seconds(*era_->table, options_.wave_iterations, compute);
   int turns = 0;
   std::optional<bool> slow;
-  for (const Era::Past& past : era_->past) {
-    if (past.until <= start) continue;
-    const bool is_slow = iteration_seconds(*era_->table, past.network, compute) > mean;
+  for_each_network(options_.wave_iterations, [&](const Topology& network, double /*seconds*/) {
+    const bool is_slow = iteration_seconds(*era_->table, network, compute) > mean;
     if (slow && *slow != is_slow) ++turns;
     slow = is_slow;
-  }
+  });
   return turns >= kTurns;
 }
 
 // Time is what counts, so the mean is one of seconds per byte.
 std::pair<Topology, Topology> ReplanPolicy::mean_and_worst_network() const {
-  const std::int64_t start = era_->past.back().until - options_.wave_iterations;
-  std::vector<double> seconds(era_->network->links().size(), 0);
-  std::vector<Bandwidth> worst(seconds.size(), Bandwidth{INFINITY});
+  std::vector<double> sums(era_->network->links().size(), 0);
+  std::vector<Bandwidth> worst(sums.size(), Bandwidth{INFINITY});
   double time = 0;
-  for (const Era::Past& past : era_->past) {
-    const double length = past.seconds_after(start);
-    if (length <= 0) continue;
-    for (std::size_t link = 0; link < seconds.size(); ++link) {
-      const Bandwidth capacity = past.network.links()[link].capacity;
-      seconds[link] += length / capacity.bytes_per_second;
+  for_each_network(options_.wave_iterations, [&](const Topology& network, double seconds) {
+    for (std::size_t link = 0; link < sums.size(); ++link) {
+      const Bandwidth capacity = network.links()[link].capacity;
+      sums[link] += seconds / capacity.bytes_per_second;
       worst[link] = std::min(worst[link], capacity);
     }
-    time += length;
-  }
+    time += seconds;
+  });
   std::vector<Bandwidth> mean;
-  for (const double sum : seconds) mean.push_back({time / sum});
+  for (const double sum : sums) mean.push_back({time / sum});
   return {era_->network->with_capacities(mean), era_->network->with_capacities(worst)};
 }
 
@@ -287,18 +298,16 @@ const ReplanPolicy::Candidate* ReplanPolicy::best_on_average(double compute) {
 
 std::optional<PlanChange> ReplanPolicy::consider(const LinkMonitor& monitor) {
   if (monitor.last_iteration() < 0) return std::nullopt;
-  remember(monitor);
   if (era_->pending) return std::nullopt;
   if (era_->before) return regret(monitor);
-  if (is_ruled_out(monitor)) return std::nullopt;
   const double compute = monitor.compute_seconds();
-  if (!monitor.undecided() && !monitor.recovering()) {
+  if (!is_ruled_out(monitor) && !monitor.undecided() && !monitor.recovering()) {
     const Candidate& now = ask(era_->now, monitor.estimated());
     const double gain = now.plan ? gain_now(now, *now.network, compute) : 0;
     era_->credit = gain >= options_.least_gain ? era_->credit + gain : 0;
     if (era_->credit >= options_.patience) {
       era_->unrest = true;
-      era_->before = {era_->plan, *era_->network, measured_seconds(monitor)};
+      era_->before = {era_->plan, *era_->network, monitor.iteration_seconds(options_.overlap)};
       return change(monitor, now, "");
     }
   }

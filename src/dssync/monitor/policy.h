@@ -2,7 +2,10 @@
 // Not thread-safe. Deterministic. docs/adaptation.md has the reasons for the thresholds.
 //
 // Once per batch, on every worker:
-//   monitor.add(batch);
+//   for (const SampleBatch& part : by_iteration(batch)) {
+//     monitor.add(part);
+//     policy.remember(monitor);
+//   }
 //   if (auto change = policy.consider(monitor)) {
 //     ... make the groups of change->plan, lowered on change->network, agree on the iteration, switch ...
 //     policy.adopt(iteration, change->plan, change->network);  monitor.adopt(iteration, policy.table());
@@ -34,7 +37,7 @@ struct PolicyOptions {
   int longest_memory = 512;
   // Contention that comes and goes faster than plans can follow: over so many iterations, what is best on average
   // counts.
-  int wave_iterations = 128;
+  int wave_iterations = 192;
   // Averages run while the next gradient is computed: an iteration takes the longer of the two, not their sum.
   bool overlap = false;
 };
@@ -71,6 +74,9 @@ class ReplanPolicy {
   const Plan& plan() const;
   std::shared_ptr<const StageTable> table() const;
 
+  // After each iteration that the monitor has judged.
+  void remember(const LinkMonitor& monitor);
+
   // After each batch. A change that has made iterations slower is taken back. Once it has answered with a change it
   // answers nothing until adopt was called. REQUIRES: adopt was called.
   std::optional<PlanChange> consider(const LinkMonitor& monitor);
@@ -88,13 +94,13 @@ class ReplanPolicy {
   struct Candidate;
 
   std::int64_t memory() const;
-  double measured_seconds(const LinkMonitor& monitor) const;
   std::optional<PlanChange> regret(const LinkMonitor& monitor);
   bool is_ruled_out(const LinkMonitor& monitor) const;
-  void remember(const LinkMonitor& monitor);
   Candidate& ask(Candidate& candidate, const Topology& network);
   double iteration_seconds(const StageTable& table, const Topology& network, double compute) const;
   double remembered_seconds(const StageTable& table, std::int64_t iterations, double compute) const;
+  template <typename Action>
+  void for_each_network(std::int64_t iterations, Action action) const;
   double gain_now(const Candidate& candidate, const Topology& network, double compute) const;
   bool comes_and_goes(double compute) const;
   std::pair<Topology, Topology> mean_and_worst_network() const;

@@ -51,4 +51,8 @@ struct SampleBatch {
   std::vector<ProbeSample> probes;
 };
 
+// Its iterations one by one, ascending, all probes with the last: what a monitor sees does not depend on where batches
+// begin and end.
+std::vector<SampleBatch> by_iteration(const SampleBatch& batch);
+
 }  // namespace dssync

@@ -324,8 +324,10 @@ double AdaptiveRun::iterations(int count) {
       pending_.reset();
     }
     simulation.run(iteration++, batch_);
-    if (is_urgent() || iteration % options_.batch == 0) finish_batch();
+    if (iteration < batch_end_) continue;
+    finish_batch();
     if (options_.probes && options_.adapts) probe();
+    batch_end_ = iteration + static_cast<std::int64_t>(pacer_.batch_size(monitor, iteration, iteration_seconds()));
   }
   return (simulation.now() - start) / count;
 }
@@ -335,7 +337,11 @@ void AdaptiveRun::run_until(double time) {
 }
 
 void AdaptiveRun::finish_batch() {
-  monitor.add(batch_);
+  for (const SampleBatch& part : by_iteration(batch_)) {
+    monitor.add(part);
+    policy.remember(monitor);
+  }
+  pacer_.add(batch_.probes, iteration_seconds());
   batch_ = {};
   if (verbose) show();
   if (!options_.adapts) return;
@@ -348,22 +354,18 @@ void AdaptiveRun::finish_batch() {
 }
 
 void AdaptiveRun::probe() {
-  if (iteration < next_probe_ && !is_urgent() && !monitor.recovering()) return;
-  const double seconds = monitor.compute_seconds() + monitor.sync_seconds();
-  const Probe probe = propose_probe(monitor, probe_turn_, seconds);
+  const Probe probe = pacer_.next_probe(monitor, iteration, iteration_seconds());
   if (probe.transfers.empty()) return;
   if (verbose) {
     std::printf("%4lld probe %zu transfers, %.3f s, every %lld\n", static_cast<long long>(iteration),
                 probe.transfers.size(), probe.seconds, static_cast<long long>(probe.interval));
   }
   probe_seconds += simulation.run(probe, iteration, batch_);
-  ++probe_turn_;
-  next_probe_ = iteration + probe.interval;
 }
 
 void AdaptiveRun::show() const {
-  std::printf("%4lld t=%.1f sync %.3f compute %.3f\n", static_cast<long long>(iteration), simulation.now(),
-              monitor.sync_seconds(), monitor.compute_seconds());
+  std::printf("%4lld t=%.1f iteration %.3f compute %.3f\n", static_cast<long long>(iteration), simulation.now(),
+              iteration_seconds(), monitor.compute_seconds());
   for (const LinkFinding& finding : monitor.findings()) {
     std::printf("       %s %.1f -> %.1f: %s\n", monitor.nominal().link(finding.link).name.c_str(),
                 finding.from.bytes_per_second / 125e3, finding.to.bytes_per_second / 125e3, finding.reason.c_str());

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "dssync/monitor/link_monitor.h"
+#include "dssync/monitor/pacer.h"
 #include "dssync/monitor/policy.h"
 #include "dssync/monitor/probe.h"
 #include "dssync/monitor/sample.h"
@@ -78,11 +79,9 @@ class AdaptiveRun {
     MonitorOptions monitor;
     double bytes = 8e6;
     double disagreement = 0.5;
-    int batch = 3;         // iterations
     int switch_delay = 2;  // iterations from a decision to its plan being in force
     bool adapts = true;
     bool probes = true;
-    bool eager = false;  // while suspects have to be told apart, a batch and a probe in every iteration
   };
   explicit AdaptiveRun(const Topology& nominal) : AdaptiveRun(nominal, Options()) {}
   AdaptiveRun(const Topology& nominal, const Options& options);
@@ -105,17 +104,17 @@ class AdaptiveRun {
   bool verbose = false;
 
  private:
-  bool is_urgent() const { return options_.eager && monitor.undecided(); }
+  double iteration_seconds() const { return monitor.iteration_seconds(options_.policy.overlap); }
   void finish_batch();
   void probe();
   void show() const;
 
   Options options_;
   SampleBatch batch_;
+  std::int64_t batch_end_ = 1;
   std::optional<PlanChange> pending_;
   std::int64_t switch_at_ = 0;
-  std::int64_t probe_turn_ = 0;
-  std::int64_t next_probe_ = 0;
+  Pacer pacer_;
 };
 
 // Two racks of four, 200 Mbit/s a host.

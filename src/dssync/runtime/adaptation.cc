@@ -16,10 +16,6 @@
 namespace dssync {
 namespace {
 
-constexpr std::size_t kLeastBatch = 3;
-constexpr std::size_t kMostBatch = 64;
-constexpr double kBatchSeconds = 0.3;  // more often it makes no difference to training, and costs CPU time
-
 double seconds_between(Clock::time_point start, Clock::time_point end) {
   return std::chrono::duration<double>(end - start).count();
 }
@@ -28,7 +24,7 @@ double seconds_between(Clock::time_point start, Clock::time_point end) {
 double union_of(std::vector<std::pair<Clock::time_point, Clock::time_point>> spans) {
   std::sort(spans.begin(), spans.end());
   double seconds = 0;
-  Clock::time_point covered{};
+  Clock::time_point covered = Clock::time_point::min();
   for (const auto& [start, end] : spans) {
     if (end <= covered) continue;
     seconds += seconds_between(std::max(start, covered), end);
@@ -106,17 +102,19 @@ void decode(Reader& row, Rank rank, SampleBatch& batch) {
   }
 }
 
-// A number by which workers notice that they have different plans.
-double fingerprint(const Plan& plan) {
-  std::string text = std::to_string(plan.shards);
-  for (const Round& round : plan.rounds) text += fmt::format(" {}", round.groups);
+// A number by which workers notice that they decided differently: on the plan, or on the network to lower it on.
+double fingerprint(const PlanChange& change) {
+  std::string text = std::to_string(change.plan.shards);
+  for (const Round& round : change.plan.rounds) text += fmt::format(" {}", round.groups);
+  for (const Link& link : change.network.links()) text += fmt::format(" {}", link.capacity.bytes_per_second);
   constexpr std::size_t kExact = std::size_t{1} << 52;  // numbers below are doubles without rounding
   return static_cast<double>(std::hash<std::string>()(text) % kExact);
 }
 
-DisagreementOptions steering(const AdaptationOptions& options) {
+DisagreementOptions steering(const AdaptationOptions& options, int workers) {
   DisagreementOptions result;
   result.permitted = options.disagreement;
+  if (options.overlap) result.missed = 1 - 1.0 / workers;  // the latest step
   return result;
 }
 
@@ -129,7 +127,7 @@ PolicyOptions policy_options(const AdaptationOptions& options) {
 }  // namespace
 
 double Adaptation::first_limit(const AdaptationOptions& options) {
-  return options.steer ? DisagreementControl(steering(options)).limit() : options.disagreement;
+  return options.steer ? DisagreementControl(steering(options, 1)).limit() : options.disagreement;
 }
 
 Adaptation::Adaptation(World& world, const Topology& nominal, const AdaptationOptions& options,
@@ -140,28 +138,31 @@ Adaptation::Adaptation(World& world, const Topology& nominal, const AdaptationOp
       monitor_(nominal),
       policy_([this](const Topology& network) { return plan_for(network); }, options.bytes, policy_options(options)),
       planned_limit_(first_limit(options)),
-      program_(std::move(first)),
-      batch_size_(kLeastBatch) {
-  if (options_.steer) control_.emplace(steering(options_));
+      program_(std::move(first)) {
+  if (options_.steer) control_.emplace(steering(options_, world.size()));
   policy_.adopt(0, program_->plan, nominal);
   monitor_.adopt(0, policy_.table());
   thread_ = std::thread([this] { run(); });
 }
 
 Adaptation::~Adaptation() {
+  // Where an exception ends the training, the others wait for iterations that will never come. An exception of Python
+  // shows only in an iteration that was not finished.
+  bool failed = std::uncaught_exceptions() > exceptions_;
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
+    failed = failed || begun_ > handed_in_;
   }
   changed_.notify_all();
-  // Where an exception ends the training, the others wait for iterations that will never come.
-  if (std::uncaught_exceptions() > exceptions_) side_.give_up();
+  if (failed) side_.give_up();
   thread_.join();
 }
 
 void Adaptation::add(IterationRecord record) {
   {
     const std::lock_guard lock(mutex_);
+    handed_in_ = record.iteration;
     records_.push_back(std::move(record));
   }
   changed_.notify_all();
@@ -220,7 +221,7 @@ void Adaptation::work_off(const std::vector<IterationRecord>& batch) {
   double disagreement = 0;
   double norm = 0;
   double learning_rate = 0;
-  const std::vector<std::vector<double>> rows = side_.gather(row);
+  const std::vector<std::vector<double>> rows = exchange(Message::kFigures, std::move(row));
   for (Rank rank = 0; rank < world_.size(); ++rank) {
     Reader reader(rows[static_cast<std::size_t>(rank)]);
     disagreement += reader.next() / world_.size();
@@ -231,14 +232,19 @@ void Adaptation::work_off(const std::vector<IterationRecord>& batch) {
 
   const std::int64_t last = batch.back().iteration;
   settle(last);
-  monitor_.add(all);
+  for (const SampleBatch& part : by_iteration(all)) {
+    monitor_.add(part);
+    policy_.remember(monitor_);
+  }
+  pacer_.add(all.probes, iteration_seconds());
   if (control_) {
     const double steady = policy_.plan().mixing.steady_disagreement;
     control_->update({last, learning_rate, disagreement, norm, steady});
   }
   if (std::optional<PlanChange> why = decide()) prepare(*std::move(why));
   probe(last + 1);
-  pace();
+  const std::lock_guard lock(mutex_);
+  batch_size_ = pacer_.batch_size(monitor_, last + 1, iteration_seconds());
 }
 
 // Everybody has done these iterations: what was in force before a change among them is of the past.
@@ -251,10 +257,7 @@ void Adaptation::settle(std::int64_t last_iteration) {
 }
 
 std::optional<PlanChange> Adaptation::decide() {
-  if (pending_) {
-    policy_.consider(monitor_);  // to remember what the network was like
-    return std::nullopt;
-  }
+  if (pending_) return std::nullopt;
   if (control_ && control_->limit() != planned_limit_) {
     planned_limit_ = control_->limit();
     if (std::optional<PlanChange> change = policy_.plan_anew(monitor_, control_->explanation())) return change;
@@ -267,7 +270,8 @@ std::optional<Plan> Adaptation::plan_for(const Topology& network) const {
 }
 
 void Adaptation::prepare(PlanChange why) {
-  check_same_plan(why.plan);
+  decision_ = fingerprint(why);
+  exchange(Message::kPlan, {});
   ProgramChange change{0, why, make_plan_program(world_, why.plan, why.network, options_.bytes)};
   retiring_ = only_in(*program_, *change.program);
   program_ = change.program;
@@ -281,13 +285,18 @@ void Adaptation::prepare(PlanChange why) {
   changed_.notify_all();
 }
 
-void Adaptation::check_same_plan(const Plan& plan) {
-  const std::vector<std::vector<double>> prints = side_.gather({fingerprint(plan)});
-  for (std::size_t rank = 1; rank < prints.size(); ++rank) {
-    if (prints[rank] == prints.front()) continue;
+// What everybody gave, by rank. Throws where workers, from the same figures, have come to different decisions.
+std::vector<std::vector<double>> Adaptation::exchange(Message message, std::vector<double> row) {
+  const std::vector<double> head = {static_cast<double>(message), decision_};
+  row.insert(row.begin(), head.begin(), head.end());
+  std::vector<std::vector<double>> rows = side_.gather(row);
+  for (std::size_t rank = 1; rank < rows.size(); ++rank) {
+    if (std::equal(rows[rank].begin(), rows[rank].begin() + 2, rows.front().begin())) continue;
     throw AgreementError(
-        fmt::format("rank {}: ranks 0 and {} planned differently from the same figures", world_.rank(), rank));
+        fmt::format("rank {}: ranks 0 and {} decided differently from the same figures", world_.rank(), rank));
   }
+  for (std::vector<double>& other : rows) other.erase(other.begin(), other.begin() + 2);
+  return rows;
 }
 
 // The first iteration that nobody has begun, nor begins before it has heard of this.
@@ -298,36 +307,26 @@ std::int64_t Adaptation::agree_on_iteration() {
     begun = begun_;
     hold_at_ = begun + kMargin;
   }
-  for (const std::vector<double>& row : side_.gather({static_cast<double>(begun)})) {
+  for (const std::vector<double>& row : exchange(Message::kIteration, {static_cast<double>(begun)})) {
     begun = std::max(begun, static_cast<std::int64_t>(row.at(0)));
   }
   return begun + kMargin;
 }
 
-// Where suspects have to be told apart, or a link has become faster, slow iterations cost more than any probe. Links
-// are quiet while workers compute, unless averages overlap that.
+// Links are quiet while workers compute, unless averages overlap that.
 void Adaptation::probe(std::int64_t iteration) {
-  if (iteration < next_probe_ && !monitor_.undecided() && !monitor_.recovering()) return;
-  const Probe probe = propose_probe(monitor_, probes_, monitor_.compute_seconds() + monitor_.sync_seconds());
+  const Probe probe = pacer_.next_probe(monitor_, iteration, iteration_seconds());
   if (probe.transfers.empty()) return;
   await_begin_of(iteration + 1);
   probed_ = side_.run(probe, iteration);
-  ++probes_;
-  next_probe_ = iteration + probe.interval;
 }
 
+// Or of a later one, where this one has begun a while ago. Throws where training ends instead.
 void Adaptation::await_begin_of(std::int64_t iteration) {
   std::unique_lock lock(mutex_);
+  iteration = std::max(iteration, begun_ + 1);
   changed_.wait(lock, [&] { return begun_ >= iteration || stopping_; });
-}
-
-// How soon figures are shared again: every iteration where a probe may decide something.
-void Adaptation::pace() {
-  const double seconds = std::max(1e-6, monitor_.compute_seconds() + monitor_.sync_seconds());
-  const double iterations = std::ceil(kBatchSeconds / seconds);
-  const std::lock_guard lock(mutex_);
-  batch_size_ = std::clamp(static_cast<std::size_t>(std::min<double>(iterations, kMostBatch)), kLeastBatch, kMostBatch);
-  if (monitor_.undecided()) batch_size_ = 1;
+  if (begun_ < iteration) throw Error("training has ended");
 }
 
 std::vector<Channel> Adaptation::only_in(const PlanProgram& old, const PlanProgram& program) const {

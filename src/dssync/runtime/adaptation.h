@@ -20,6 +20,7 @@
 
 #include "dssync/monitor/disagreement_control.h"
 #include "dssync/monitor/link_monitor.h"
+#include "dssync/monitor/pacer.h"
 #include "dssync/monitor/policy.h"
 #include "dssync/runtime/engine.h"
 #include "dssync/runtime/plan_program.h"
@@ -60,8 +61,9 @@ class Adaptation {
   Adaptation(World& world, const Topology& nominal, const AdaptationOptions& options,
              std::shared_ptr<const PlanProgram> first);
 
-  // Returns when all that was handed in has been worked off, which every worker has handed in as well; or at once after
-  // a failure.
+  // Returns when all that was handed in has been worked off, which every worker has handed in as well. At once where an
+  // iteration was begun and not handed in, a probe waits for an iteration that does not come, or something failed; the
+  // other workers' next call of change_at then throws. So after the last iteration consolidate first.
   ~Adaptation();
   Adaptation(const Adaptation&) = delete;
   Adaptation& operator=(const Adaptation&) = delete;
@@ -83,11 +85,12 @@ class Adaptation {
   void settle(std::int64_t last_iteration);
   std::optional<PlanChange> decide();
   void prepare(PlanChange why);
-  void check_same_plan(const Plan& plan);
   std::int64_t agree_on_iteration();
+  enum class Message { kFigures, kPlan, kIteration };
+  std::vector<std::vector<double>> exchange(Message message, std::vector<double> row);
   void probe(std::int64_t iteration);
   void await_begin_of(std::int64_t iteration);
-  void pace();
+  double iteration_seconds() const { return monitor_.iteration_seconds(options_.overlap); }
   std::optional<Plan> plan_for(const Topology& network) const;
   std::vector<Channel> only_in(const PlanProgram& old, const PlanProgram& program) const;
 
@@ -106,15 +109,16 @@ class Adaptation {
   std::shared_ptr<const PlanProgram> program_;  // in force, or about to be
   std::optional<ProgramChange> pending_;        // agreed on; its first iteration is not known to be done by all
   std::vector<Channel> retiring_;               // used only before that
+  double decision_ = 0;                         // fingerprint of the last one
   std::vector<ProbeSample> probed_;             // by this worker, since the last batch
-  std::int64_t probes_ = 0;
-  std::int64_t next_probe_ = 0;
+  Pacer pacer_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<IterationRecord> records_;
-  std::size_t batch_size_;             // iterations of the next batch
-  std::int64_t begun_ = 0;             // iteration of the training thread
+  std::size_t batch_size_ = 1;         // iterations of the next batch
+  std::int64_t begun_ = -1;            // iteration of the training thread
+  std::int64_t handed_in_ = -1;        // the last one
   std::int64_t hold_at_ = kNever;      // it may not begin this one yet
   std::optional<ProgramChange> next_;  // for the training thread
   std::exception_ptr failure_;

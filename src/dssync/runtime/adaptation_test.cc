@@ -20,8 +20,10 @@
 namespace dssync {
 namespace {
 
+using ::testing::Contains;
 using ::testing::Each;
 using ::testing::HasSubstr;
+using ::testing::Ne;
 using testing::run_ranks;
 using ::testing::SizeIs;
 using testing::two_racks;
@@ -54,6 +56,11 @@ class SimulatedWorker {
     return change;
   }
 
+  // As an average of all would: nobody ends while others train.
+  ~SimulatedWorker() {
+    if (std::uncaught_exceptions() == 0) world_.barrier("trained");
+  }
+
   void change_network(const Topology& network) { simulation_.change_network(simulation_.now(), network); }
   std::int64_t iteration() const { return iteration_; }
 
@@ -66,10 +73,12 @@ class SimulatedWorker {
   IterationRecord record_of(const SampleBatch& samples, double disagreement, double learning_rate) const {
     IterationRecord record{
         .iteration = iteration_, .disagreement = disagreement, .parameter_norm = 1, .learning_rate = learning_rate};
-    const Clock::time_point start = Clock::now();
+    // Clocks are weeks apart, some before their epoch, and run at different rates.
+    const Clock::time_point start{std::chrono::hours(500 * (world_.rank() - 3)) + iteration_ * kPace};
+    const double rate = 1 + 0.01 * (world_.rank() % 3 - 1);
     for (const StageSample& sample : samples.stages) {
       if (sample.rank != world_.rank()) continue;
-      const auto length = std::chrono::duration_cast<Clock::duration>(Seconds(sample.seconds));
+      const auto length = std::chrono::duration_cast<Clock::duration>(Seconds(rate * sample.seconds));
       record.uses.push_back({sample.stage, start, start + length, static_cast<std::int64_t>(sample.bytes)});
     }
     for (const WorkerSample& sample : samples.workers) {
@@ -151,7 +160,7 @@ TEST(AdaptationTest, TheLimitOnSIsSteered) {
   std::mutex mutex;
   std::map<Rank, std::vector<double>> disagreements;
   run_ranks(kWorkers, [&](World& world) {
-    SimulatedWorker worker(world, two_racks(50), {.bytes = kBytes, .disagreement = 0.5, .steer = true});
+    SimulatedWorker worker(world, two_racks(50), {.bytes = kBytes / 10, .disagreement = 0.5, .steer = true});
     for (int changes = 0; changes < 2 && worker.iteration() < 5000;) {
       const auto change = worker.iterate(1e-9, 0.01);
       if (!change) continue;
@@ -170,27 +179,82 @@ TEST(AdaptationTest, TheLimitOnSIsSteered) {
   for (const auto& [rank, changes] : seen.changes()) EXPECT_EQ(changes, seen.changes().at(0)) << "rank " << rank;
 }
 
-TEST(AdaptationTest, AWorkerThatFailsEndsTheOthers) {
+// One of them may use smaller groups only, so that it plans differently, or sees no reason to.
+TEST(AdaptationTest, DifferentDecisionsAreNoticed) {
   std::mutex mutex;
-  std::map<Rank, std::string> messages;
+  std::vector<std::string> messages;
   run_ranks(4, [&](World& world) {
-    const std::string message = testing::message_of<PeerError>([&] {
-      SimulatedWorker worker(world, testing::racks(2, 2, 25e6, 5e6), {.bytes = kBytes});
-      while (worker.iteration() < 5000) {
-        if (world.rank() == 2 && worker.iteration() == 10) {
-          world.report_failure("no more memory");
-          throw Error("no more memory");
-        }
-        worker.iterate();
-      }
+    const Topology nominal = testing::racks(2, 2, 25e6, 25e6);
+    const std::string message = testing::message_of<AgreementError>([&] {
+      SimulatedWorker worker(world, nominal, {.bytes = kBytes, .group_limit = world.rank() == 2 ? 2 : 0});
+      while (worker.iteration() < 20) worker.iterate();
+      worker.change_network(testing::racks(2, 2, 25e6, 2.5e6));
+      while (worker.iteration() < 5000) worker.iterate();
     });
     const std::lock_guard lock(mutex);
-    messages[world.rank()] = message;
+    messages.push_back(message);
   });
-  EXPECT_EQ(messages[2], "another exception: no more memory");
-  for (const Rank rank : {0, 1, 3}) {
-    EXPECT_THAT(messages[rank], HasSubstr("rank 2 failed: no more memory")) << "rank " << rank;
+  ASSERT_THAT(messages, SizeIs(4));
+  EXPECT_THAT(messages, Each(Ne("no exception")));  // who notices first may cut off the others
+  EXPECT_THAT(messages, Contains(HasSubstr("ranks 0 and 2 decided differently from the same figures")));
+}
+
+// Before anything has happened, and just when the plan changes.
+TEST(AdaptationTest, AWorkerThatFailsEndsTheOthers) {
+  for (const bool at_change : {false, true}) {
+    SCOPED_TRACE(at_change);
+    std::mutex mutex;
+    std::map<Rank, std::string> messages;
+    run_ranks(4, [&](World& world) {
+      const std::string message = testing::message_of<PeerError>([&] {
+        SimulatedWorker worker(world, testing::racks(2, 2, 25e6, 25e6), {.bytes = kBytes});
+        while (worker.iteration() < 10) worker.iterate();
+        worker.change_network(testing::racks(2, 2, 25e6, 2.5e6));
+        while (worker.iteration() < 5000) {
+          const bool changed = at_change && worker.iterate().has_value();
+          if (world.rank() == 2 && changed == at_change) {
+            world.report_failure("no more memory");
+            throw Error("no more memory");
+          }
+          if (!at_change) worker.iterate();
+        }
+      });
+      const std::lock_guard lock(mutex);
+      messages[world.rank()] = message;
+    });
+    EXPECT_EQ(messages[2], "another exception: no more memory");
+    for (const Rank rank : {0, 1, 3}) {
+      EXPECT_THAT(messages[rank], HasSubstr("rank 2 failed: no more memory")) << "rank " << rank;
+    }
   }
+}
+
+// As Python does it: no exception is under way, but the iteration was begun and is never handed in.
+TEST(AdaptationTest, AnIterationThatIsNeverFinishedEndsTheOthers) {
+  run_ranks(4, [&](World& world) {
+    const Topology nominal = testing::racks(2, 2, 25e6, 5e6);
+    const AdaptationOptions options{.bytes = kBytes};
+    const auto program = make_plan_program(world, *Planner(nominal, kBytes).best(0.5), nominal, kBytes);
+    Adaptation adaptation(world, nominal, options, program);
+    const auto iterate = [&](std::int64_t iteration) {
+      adaptation.change_at(iteration);
+      if (world.rank() == 2 && iteration == 10) return false;
+      adaptation.add({.iteration = iteration, .compute_seconds = 1});
+      return true;
+    };
+    if (world.rank() == 2) {
+      for (std::int64_t iteration = 0; iterate(iteration);) ++iteration;
+      world.report_failure("no more memory");
+      return;
+    }
+    const std::string message = testing::message_of<PeerError>([&] {
+      for (std::int64_t iteration = 0; iteration < 5000; ++iteration) {
+        iterate(iteration);
+        std::this_thread::sleep_for(kPace);
+      }
+    });
+    EXPECT_THAT(message, HasSubstr("rank 2 failed: no more memory"));
+  });
 }
 
 TEST(SideChannelTest, EveryoneGetsWhatEveryoneGave) {
