@@ -125,11 +125,10 @@ class Averaging {
 };
 
 std::unique_ptr<Averaging> make_averaging(std::shared_ptr<World> world, const Topology& topology,
-                                          const Named& parameters, const Named& buffers,
-                                          const Named& frozen, std::function<State()> state_of_optimizer,
-                                          const PlanOnNetwork* plan, double disagreement, int group_limit,
-                                          bool published, bool adapt, bool overlap, const std::string& state,
-                                          int state_period, int warmup_steps) {
+                                          const Named& parameters, const Named& buffers, const Named& frozen,
+                                          std::function<State()> state_of_optimizer, const PlanOnNetwork* plan,
+                                          double disagreement, int group_limit, bool published, bool adapt,
+                                          bool overlap, const std::string& state, int state_period, int warmup_steps) {
   SyncOptions options;
   if (plan != nullptr) options.plan = plan->plan;
   options.disagreement = disagreement;
@@ -159,9 +158,9 @@ void bind_training(py::module_& module) {
 
   py::class_<Averaging>(module, "Averaging")
       .def(py::init(&make_averaging), py::arg("world"), py::arg("topology"), py::arg("parameters"), py::arg("buffers"),
-           py::arg("frozen"), py::arg("state_of_optimizer").none(true), py::kw_only(), py::arg("plan").none(true), py::arg("disagreement"),
-           py::arg("group_limit"), py::arg("published"), py::arg("adapt"), py::arg("overlap"), py::arg("state"),
-           py::arg("state_period"), py::arg("warmup_steps"))
+           py::arg("frozen"), py::arg("state_of_optimizer").none(true), py::kw_only(), py::arg("plan").none(true),
+           py::arg("disagreement"), py::arg("group_limit"), py::arg("published"), py::arg("adapt"), py::arg("overlap"),
+           py::arg("state"), py::arg("state_period"), py::arg("warmup_steps"))
       .def("before_step", &Averaging::before_step, WithoutGil())
       .def("after_step", &Averaging::after_step, WithoutGil())
       .def("drop", &Averaging::drop)

@@ -39,7 +39,8 @@ int main(int /*argc*/, char** argv) {
   const auto optimizer = make_optimizer(argv[2], model->parameters());
   dssync::SyncOptions options;
   options.overlap = std::string(argv[3]) == "overlap";
-  const auto sync = dssync::make_synchronizer(*world, dssync::replica_of(*model, *optimizer), network.topology, options);
+  const auto sync =
+      dssync::make_synchronizer(*world, dssync::replica_of(*model, *optimizer), network.topology, options);
   for (int iteration = 0; iteration < std::stoi(argv[4]); ++iteration) {
     const auto inputs = wave(32 * 20, 1000.0 * world->rank() + iteration).view({32, 20});
     optimizer->zero_grad();

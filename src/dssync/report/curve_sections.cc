@@ -177,7 +177,8 @@ std::string split_table(const Comparison& comparison) {
         has_prediction ? shown_seconds(*planned->network->predicted_seconds) : "–");
   }
   return out +
-         "</tbody></table>\n<p class=\"note\">Waiting: for other workers and the network; older logs do not tell it from "
+         "</tbody></table>\n<p class=\"note\">Waiting: for other workers and the network; older logs do not tell it "
+         "from "
          "synchronizing. Against bsp: the fastest bsp method's median, divided by this one. "
          "Predicted: what the plan expects averaging alone to take, without computing.</p>\n";
 }

@@ -39,8 +39,9 @@ std::vector<std::string> describe(const Topology& topology) {
   return lines;
 }
 
-// The groups of this worker in which values are handed on, from the root of the network to its host: in each, one worker
-// of every part below a switch (or of a host), the lowest rank first, who has them already. So every cable is crossed once.
+// The groups of this worker in which values are handed on, from the root of the network to its host: in each, one
+// worker of every part below a switch (or of a host), the lowest rank first, who has them already. So every cable is
+// crossed once.
 std::vector<Group> relays_of(Rank rank, const Topology& topology) {
   const auto lowest = [&topology](int first, int count) {
     Rank least = topology.rank_at(first);

@@ -129,9 +129,9 @@ TEST_P(BspTest, AveragesStartDuringTheBackwardPass) {
     sync->after_backward();
     if (world.rank() != 0) return;
     const std::vector<Span> spans = timeline.spans();
-    EXPECT_TRUE(std::any_of(spans.begin(), spans.end(), [end](const Span& span) {
-      return span.kind == Span::Kind::kStage && span.start < end;
-    })) << "of " << spans.size() << " spans";
+    EXPECT_TRUE(std::any_of(spans.begin(), spans.end(),
+                            [end](const Span& span) { return span.kind == Span::Kind::kStage && span.start < end; }))
+        << "of " << spans.size() << " spans";
   });
 }
 

@@ -96,7 +96,7 @@ std::shared_ptr<::gloo::transport::Device> make_device(const std::string& addres
 GroupMaker gloo_groups(const std::string& address, std::chrono::milliseconds timeout,
                        std::function<std::string()> losses) {
   return [device = make_device(address), timeout, losses = std::move(losses)](const Store& store, int index,
-                                                                             int size) -> Channel {
+                                                                              int size) -> Channel {
     auto options = c10d::ProcessGroupGloo::Options::create(timeout);
     options->devices.push_back(device);
     options->threads = 4;

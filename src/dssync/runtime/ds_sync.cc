@@ -319,8 +319,8 @@ class DsSync final : public BaseSynchronizer {
   std::optional<DisagreementMeter> meter_;      // of this program
   std::vector<Lane> lanes_;
   std::vector<std::pair<at::Tensor, std::vector<at::Tensor>>> staged_;  // a copy, and the slices it stands for
-  std::set<std::string> adopted_;       // optimizer state, as it is compared
-  std::int64_t next_look_ = 0;          // for more of it, in this iteration
+  std::set<std::string> adopted_;                                       // optimizer state, as it is compared
+  std::int64_t next_look_ = 0;                                          // for more of it, in this iteration
   std::int64_t look_again_after_ = 1;
   bool in_flight_ = false;
   bool is_dropped_ = false;  // what is in flight is of no use

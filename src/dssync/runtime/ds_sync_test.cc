@@ -182,8 +182,9 @@ TEST(DsSyncPlanTest, IsTheSameOnEveryWorkerOrRefused) {
     SyncOptions options;
     options.plan = plan_of(schedule, 4);
     const at::Tensor x = at::zeros({10});
-    const std::string message = testing::message_of<AgreementError>(
-        [&] { make_synchronizer(world, {{{"x", x}}, {}, {}}, topology, options); });
+    const std::string message = testing::message_of<AgreementError>([&] {
+      make_synchronizer(world, {{{"x", x}}, {}, {}}, topology, options);
+    });
     EXPECT_THAT(message, HasSubstr("the workers differ in their plan: rank 4 has")) << "rank " << world.rank();
   });
 }

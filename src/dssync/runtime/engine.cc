@@ -503,8 +503,8 @@ void Engine::average(at::TensorList slices, const std::shared_ptr<const Chain>& 
   if (chain->empty() || slices.empty()) return;
   const auto element = static_cast<double>(slices.front().element_size());
   const double piece = std::max(1.0, bytes_of_a_piece(slices, *chain, together) / element);
-  const bool has_short_ends =
-      chain->phases.size() > 1 && piece * element >= kShortEnds * kLeastBytes && bytes_of(slices) >= 4 * piece * element;
+  const bool has_short_ends = chain->phases.size() > 1 && piece * element >= kShortEnds * kLeastBytes &&
+                              bytes_of(slices) >= 4 * piece * element;
   for (std::size_t index = 0; index < slices.size(); ++index) {
     const at::Tensor& slice = slices[index];
     std::vector<int64_t> bounds = cuts(slice.numel(), piece);

@@ -86,9 +86,7 @@ TEST_P(MethodsTest, ConsolidatedReplicasAreEqualBitByBit) {
   }
 }
 
-double tolerance(at::ScalarType type) {
-  return type == at::kDouble ? 1e-12 : type == at::kFloat ? 1e-5 : 2e-2;
-}
+double tolerance(at::ScalarType type) { return type == at::kDouble ? 1e-12 : type == at::kFloat ? 1e-5 : 2e-2; }
 
 at::Tensor step_of(int rank, int iteration, std::int64_t size) {
   return at::sin(at::arange(size, at::kDouble) * 0.9 + rank * 1.7 + iteration * 2.3);
@@ -150,8 +148,9 @@ TEST_P(MethodsTest, WorkersWithDifferentNetworksAreTold) {
   run_ranks(4, [&](World& world) {
     const at::Tensor x = at::zeros({10}).requires_grad_();
     const Topology topology = testing::racks(2, 2, 4, world.rank() == 2 ? 2 : 1);
-    const std::string message = testing::message_of<AgreementError>(
-        [&] { make_synchronizer(world, {{{"x", x}}, {}, {}}, topology, {.method = GetParam()}); });
+    const std::string message = testing::message_of<AgreementError>([&] {
+      make_synchronizer(world, {{{"x", x}}, {}, {}}, topology, {.method = GetParam()});
+    });
     EXPECT_THAT(message, HasSubstr("the workers differ in their network: rank 2 has"));
     EXPECT_THAT(message, HasSubstr("rack0 up"));
   });

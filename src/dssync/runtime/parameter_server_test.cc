@@ -172,8 +172,8 @@ TEST(ParameterServerTest, AFailedWorkerEndsTheOthers) {
   }
 }
 
-// Its connections stay open, so only what it told the others can end them. A wait that runs out is no answer: the timeout
-// is longer than the test may take.
+// Its connections stay open, so only what it told the others can end them. A wait that runs out is no answer: the
+// timeout is longer than the test may take.
 TEST(ParameterServerTest, AWorkerThatSaysItFailedEndsTheOthers) {
   for (const Method method : {Method::kAsp, Method::kSsp}) {
     std::atomic<int> informed = 0;

@@ -31,15 +31,16 @@ struct OptimizerState {
 struct Replica {
   std::vector<NamedTensor> parameters;  // those that are trained, each once, in the same order on every worker
   std::vector<NamedTensor> buffers;     // BatchNorm's running statistics and the like
-  // The optimizer's state as it is now; asked for now and then, since optimizers make it when they need it. May be empty.
+  // The optimizer's state as it is now; asked for now and then, since optimizers make it when they need it. May be
+  // empty.
   std::function<std::vector<OptimizerState>()> optimizer_state;
   // Of the step that is being made. May be empty.
   std::function<double()> learning_rate{};
   std::vector<NamedTensor> frozen{};  // parameters that are not trained; rank 0's are everybody's
 };
 
-// The parameters (tied ones once; those that require no gradients are frozen), the buffers, and the state of SGD (momentum), Adam and AdamW.
-// Both must outlive the replica.
+// The parameters (tied ones once; those that require no gradients are frozen), the buffers, and the state of SGD
+// (momentum), Adam and AdamW. Both must outlive the replica.
 Replica replica_of(torch::nn::Module& model, torch::optim::Optimizer& optimizer);
 
 }  // namespace dssync

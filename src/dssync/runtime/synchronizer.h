@@ -95,8 +95,8 @@ class Synchronizer {
   virtual void after_backward() = 0;
   virtual void after_step() = 0;
 
-  // The tensors were given other values, such as a checkpoint's: what an average that is under way finds does not concern
-  // them any more, and is not added. For this worker alone; the others need not do the same.
+  // The tensors were given other values, such as a checkpoint's: what an average that is under way finds does not
+  // concern them any more, and is not added. For this worker alone; the others need not do the same.
   virtual void drop_average() {}
 
   // One exact average of everyone: afterwards all replicas have the same parameters and buffers. Before evaluating,
@@ -117,9 +117,9 @@ class Synchronizer {
 };
 
 // Lays the parameters out in flat tensors (they stay the same tensors to their owner), makes sure that all workers have
-// the same model, network and options, gives all workers rank 0's values, makes and connects the process groups. Collective.
-// `topology` has one worker per rank; `world` and `timeline` (which may be null) must outlive the synchronizer.
-// Throws InputError where topology and world differ in size, AgreementError where the workers differ.
+// the same model, network and options, gives all workers rank 0's values, makes and connects the process groups.
+// Collective. `topology` has one worker per rank; `world` and `timeline` (which may be null) must outlive the
+// synchronizer. Throws InputError where topology and world differ in size, AgreementError where the workers differ.
 std::unique_ptr<Synchronizer> make_synchronizer(World& world, const Replica& replica, const Topology& topology,
                                                 const SyncOptions& options = {}, Timeline* timeline = nullptr);
 

@@ -95,7 +95,8 @@ class World {
   // timeout. Later calls of channel() make new groups.
   void abandon_channels() noexcept;
 
-  // What has been told of lost workers, such as "rank 3 was killed by signal 9"; empty where all are there. Thread-safe.
+  // What has been told of lost workers, such as "rank 3 was killed by signal 9"; empty where all are there.
+  // Thread-safe.
   std::string losses();
 
   // Tells all others why this worker gives up. Never throws. Thread-safe.

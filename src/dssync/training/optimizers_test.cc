@@ -61,7 +61,7 @@ TEST(OptimizersTest, RememberAsManyValuesAsTheySay) {
     Slope slope;
     const auto optimizer = make_optimizer(settings, slope);
     slope.step(*optimizer);
-    const auto states = *replica_of(slope, *optimizer).optimizer_state();
+    const auto states = replica_of(slope, *optimizer).optimizer_state();
     EXPECT_EQ(static_cast<int>(states.size()), states_per_parameter(settings)) << settings.name << settings.momentum;
   }
 }
