@@ -79,7 +79,7 @@ footer { padding-top: 26px; padding-bottom: 40px; color: var(--quiet); font-size
 )css";
 
 constexpr const char* kCharts =
-    R"css(.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 500px), 1fr)); gap: 26px 36px; align-items: start; }
+    R"css(.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 500px), 1fr)); gap: 26px 36px; align-items: start; }
 figure { margin: 0; position: relative; min-width: 0; }
 #summary > figure { max-width: 590px; margin-top: 18px; }
 .aside { padding-top: 26px; font-size: 14px; color: var(--quiet); max-width: 46em; }
