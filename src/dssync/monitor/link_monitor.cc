@@ -1,16 +1,14 @@
 #include "dssync/monitor/link_monitor.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <deque>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "dssync/monitor/blame.h"
 #include "dssync/monitor/cables.h"
+#include "dssync/monitor/history.h"
 #include "dssync/monitor/observation.h"
 #include "dssync/monitor/overhead.h"
 
@@ -57,7 +55,10 @@ struct LinkState {
 class LinkMonitor::State {
  public:
   State(const Topology& topology, const MonitorOptions& settings)
-      : nominal(topology), options_(settings), cables_(topology) {
+      : nominal(topology),
+        history(topology.links().size(), index(settings.window), settings.forget_iterations),
+        options_(settings),
+        cables_(topology) {
     for (const Link& link : nominal.links()) {
       LinkState state;
       state.nominal = state.capacity = state.high = link.capacity.bytes_per_second;
@@ -66,17 +67,15 @@ class LinkMonitor::State {
     publish();
   }
 
-  void adopt(std::int64_t first_iteration, std::shared_ptr<const StageTable> table) {
-    while (!tables_.empty() && tables_.back().first >= first_iteration) tables_.pop_back();
-    tables_.emplace_back(first_iteration, std::move(table));
-  }
-
   void add(const SampleBatch& raw) {
     const std::vector<LinkState> before = links_;
     for (LinkState& link : links_) link.reason.clear();
-    take(sane(raw));
-    forget_old();
-    if (!views_.empty()) {
+    const SampleBatch batch = sane(raw);
+    const std::shared_ptr<const StageTable> table = history.table();
+    history.add(batch);
+    if (history.table() != table) overheads_.assign(index(history.table()->size()), Overhead());
+    take_probes(batch.probes);
+    if (!history.empty()) {
       prove();
       verdicts_ = judge_stages();
       blame();
@@ -133,88 +132,17 @@ class LinkMonitor::State {
     return capacities;
   }
 
-  double compute_seconds() const {
-    return recent(kRecent, [](const IterationView& view) { return view.compute_seconds; });
-  }
-
-  // What iterations take. It outlives a plan and its views.
-  struct Pace {
-    double usual = 0;
-    double elapsed = 0;
-  };
-
   const Topology nominal;
+  History history;
   std::vector<LinkEstimate> estimates;
   std::vector<LinkFinding> findings;
-  std::array<Pace, 2> paces;  // in line, overlapped
-  std::int64_t last_iteration = -1;
 
  private:
-  static constexpr std::size_t kRecent = 5;
-
-  // The median of the last figures that are known.
-  template <typename Figure>
-  double recent(std::size_t count, Figure figure) const {
-    std::vector<double> values;
-    for (auto view = views_.rbegin(); view != views_.rend() && values.size() < count; ++view) {
-      if (figure(*view) > 0) values.push_back(figure(*view));
-    }
-    return median(values);
-  }
-
   bool recently(std::int64_t iteration) const {
-    return iteration >= 0 && last_iteration - iteration <= kFresh * options_.window;
+    return iteration >= 0 && now() - iteration <= kFresh * options_.window;
   }
 
   double high_of(const LinkState& link) const { return recently(link.heard) ? link.high : link.nominal; }
-
-  // ---- From samples to views.
-
-  void take(const SampleBatch& batch) {
-    std::set<std::int64_t> iterations;
-    for (const StageSample& sample : batch.stages) iterations.insert(sample.iteration);
-    for (const WorkerSample& sample : batch.workers) iterations.insert(sample.iteration);
-    const std::int64_t judged = last_iteration;
-    for (const std::int64_t iteration : iterations) {
-      if (iteration > judged) view(iteration, batch);
-    }
-    take_probes(batch.probes);
-  }
-
-  void view(std::int64_t iteration, const SampleBatch& batch) {
-    const auto after = std::find_if(tables_.begin(), tables_.end(),
-                                    [iteration](const auto& entry) { return entry.first > iteration; });
-    if (after == tables_.begin()) return;
-    tables_.erase(tables_.begin(), after - 1);
-    if (table_ != tables_.front().second) start_table(tables_.front().second);
-    SampleBatch part;
-    for (const StageSample& sample : batch.stages) {
-      if (sample.iteration == iteration) part.stages.push_back(sample);
-    }
-    for (const WorkerSample& sample : batch.workers) {
-      if (sample.iteration == iteration) part.workers.push_back(sample);
-    }
-    views_.push_back(observe(*table_, iteration, part, links_.size()));
-    const std::int64_t unheard = last_iteration < 0 ? 0 : iteration - last_iteration - 1;
-    keep_time(paces[false], unheard,
-              [](const IterationView& view) { return view.compute_seconds + view.sync_seconds; });
-    keep_time(paces[true], unheard,
-              [](const IterationView& view) { return std::max(view.compute_seconds, view.sync_seconds); });
-    last_iteration = iteration;
-  }
-
-  template <typename Seconds>
-  void keep_time(Pace& pace, std::int64_t unheard, Seconds seconds) {
-    if (const double usual = recent(window(), seconds); usual > 0) pace.usual = usual;
-    const double latest = seconds(views_.back());
-    pace.elapsed += static_cast<double>(unheard) * pace.usual + (latest > 0 ? latest : pace.usual);
-  }
-
-  void start_table(std::shared_ptr<const StageTable> table) {
-    table_ = std::move(table);
-    views_.clear();
-    overheads_.assign(index(table_->size()), Overhead());
-  }
 
   void take_probes(const std::vector<ProbeSample>& probes) {
     for (std::size_t first = 0; first < probes.size();) {
@@ -233,24 +161,16 @@ class LinkMonitor::State {
     }
   }
 
-  void forget_old() {
-    while (!views_.empty() && views_.front().iteration <= last_iteration - options_.forget_iterations) {
-      views_.pop_front();
-    }
-  }
-
   // ---- What is proven: no stage has to be slow for that.
 
   void prove() {
     for (std::size_t link = 0; link < links_.size(); ++link) {
-      std::vector<double> values;
-      for (auto view = views_.rbegin(); view != views_.rend() && values.size() < window(); ++view) {
-        if (view->proven[link] > 0) values.push_back(view->proven[link]);
-      }
+      const std::vector<double> values =
+          history.latest(window(), [link](const IterationView& view) { return view.proven[link]; });
       LinkState& state = links_[link];
       state.rising = false;
       state.proven = values.size() < window() ? 0 : median(values);
-      const bool fresh = state.probed_at >= 0 && last_iteration - state.probed_at <= options_.window;
+      const bool fresh = state.probed_at >= 0 && now() - state.probed_at <= options_.window;
       if (fresh) state.proven = std::max(state.proven, state.probed);
       if (fresh && state.slow() && state.probed < kLeastCorrection * state.capacity) {
         state.accused = true;
@@ -269,7 +189,9 @@ class LinkMonitor::State {
 
   static std::string text_of(double rate) { return format_bandwidth({rate}); }
 
-  std::size_t window() const { return index(options_.window); }
+  std::size_t window() const { return history.window(); }
+  std::int64_t now() const { return history.last_iteration(); }
+  const StageTable& table() const { return *history.table(); }
 
   static void hear(LinkState& link, double high, std::int64_t iteration) {
     link.heard = std::max(link.heard, iteration);
@@ -284,8 +206,8 @@ class LinkMonitor::State {
     state.high = std::max(state.high, state.capacity);
     state.reason = std::move(reason);
     if (state.suspects != 0) return;
-    for (int stage = 0; table_ && stage < table_->size(); ++stage) {
-      const LinkLoads& loads = table_->at(stage).loads;
+    for (int stage = 0; history.table() && stage < table().size(); ++stage) {
+      const LinkLoads& loads = table().at(stage).loads;
       const bool uses =
           std::any_of(loads.begin(), loads.end(), [link](const auto& load) { return load.first == link; });
       if (uses) overheads_[index(stage)].doubt();
@@ -303,15 +225,6 @@ class LinkMonitor::State {
     return busiest + stage.latency_seconds;
   }
 
-  // The last iterations in which all members told how long the stage took.
-  std::vector<const IterationView*> recent_views(std::size_t stage) const {
-    std::vector<const IterationView*> result;
-    for (auto view = views_.rbegin(); view != views_.rend() && result.size() < window(); ++view) {
-      if (view->stages[stage].complete) result.push_back(&*view);
-    }
-    return result;
-  }
-
   std::vector<StageVerdict> judge_stages() const {
     std::vector<StageVerdict> verdicts;
     for (std::size_t stage = 0; stage < overheads_.size(); ++stage) verdicts.push_back(judge(stage));
@@ -320,8 +233,8 @@ class LinkMonitor::State {
 
   StageVerdict judge(std::size_t number) const {
     StageVerdict verdict;
-    const TableStage& stage = table_->stages()[number];
-    const std::vector<const IterationView*> views = recent_views(number);
+    const TableStage& stage = table().stages()[number];
+    const std::vector<const IterationView*> views = history.complete(number);
     verdict.implied.assign(stage.loads.size(), 0);
     // Two of three are enough where something is very slow; one is not.
     if (views.size() * 2 <= window() || stage.loads.empty()) return verdict;
@@ -362,7 +275,7 @@ class LinkMonitor::State {
       capacities.push_back(link.capacity);
       proven.push_back(link.proven);
     }
-    const std::vector<Blame> blames = explain_slow_stages(*table_, verdicts_, capacities, proven);
+    const std::vector<Blame> blames = explain_slow_stages(table(), verdicts_, capacities, proven);
     for (std::size_t first = 0; first < blames.size();) {
       const std::size_t end = first + index(blames[first].alternatives) + 1;
       const bool one_cable = is_one_cable(blames, first, end);
@@ -381,18 +294,18 @@ class LinkMonitor::State {
   void convict(const Blame& blame, int suspects) {
     LinkState& link = links_[index(blame.link)];
     if (suspects != 0 && link.suspects == 0) {
-      link.suspected_since = last_iteration;
+      link.suspected_since = now();
       link.before = link.capacity;
       link.most_probed = 0;
     }
     link.suspects = suspects;
     link.accused = false;
     link.capacity = std::max(blame.capacity, link.proven);
-    if (!link.slow()) link.slow_since = last_iteration;
+    if (!link.slow()) link.slow_since = now();
     link.reason = fmt::format("{} {} took up to {:.1f} times as long as expected", blame.stages,
                               blame.stages == 1 ? "stage that crosses it" : "stages that cross it", blame.excess);
     if (suspects != 0) link.reason += fmt::format(", which {} other links would explain as well", blame.alternatives);
-    hear(link, link.capacity, last_iteration);
+    hear(link, link.capacity, now());
   }
 
   // ---- Slow links: still slow? As slow?
@@ -420,7 +333,7 @@ class LinkMonitor::State {
     for (std::size_t number = 0; number < verdicts_.size(); ++number) {
       const StageVerdict& verdict = verdicts_[number];
       if (!verdict.seen) continue;
-      const LinkLoads& loads = table_->stages()[number].loads;
+      const LinkLoads& loads = table().stages()[number].loads;
       for (std::size_t i = 0; i < loads.size(); ++i) {
         if (loads[i].first == link && is_told_by(link, number)) {
           least = std::min(least, std::pair(verdict.implied[i], verdict.latest->iteration));
@@ -432,7 +345,7 @@ class LinkMonitor::State {
 
   bool is_told_by(LinkId link, std::size_t number) const {
     const StageVerdict& verdict = verdicts_[number];
-    const TableStage& stage = table_->stages()[number];
+    const TableStage& stage = table().stages()[number];
     const double others = overheads_[number].factor() * expected(stage, *verdict.latest, true);
     if (verdict.seconds < options_.tolerance * others + options_.slack_seconds) return false;
     const auto need = [&](LinkId id) { return verdict.latest->bytes[index(id)] / links_[index(id)].capacity; };
@@ -445,7 +358,7 @@ class LinkMonitor::State {
     for (std::size_t stage = 0; stage < verdicts_.size(); ++stage) {
       const StageVerdict& verdict = verdicts_[stage];
       if (!verdict.seen || verdict.slow) continue;
-      const double ratio = verdict.seconds / expected(table_->stages()[stage], *verdict.latest);
+      const double ratio = verdict.seconds / expected(table().stages()[stage], *verdict.latest);
       overheads_[stage].add(ratio);
       overheads_[stage].lower_to(ratio);
     }
@@ -456,10 +369,10 @@ class LinkMonitor::State {
   void grow_unheard() {
     for (std::size_t link = 0; link < links_.size(); ++link) {
       LinkState& state = links_[link];
-      if (!state.slow() || last_iteration - state.heard < options_.doubling_iterations) continue;
+      if (!state.slow() || now() - state.heard < options_.doubling_iterations) continue;
       raise(static_cast<LinkId>(link), 2 * state.capacity,
-            fmt::format("nothing was heard of it for {} iterations", last_iteration - state.heard));
-      state.heard = last_iteration;
+            fmt::format("nothing was heard of it for {} iterations", now() - state.heard));
+      state.heard = now();
       state.high = state.nominal;
     }
   }
@@ -467,7 +380,7 @@ class LinkMonitor::State {
   void stop_waiting_for_probes() {
     for (LinkId link = 0; link < static_cast<LinkId>(links_.size()); ++link) {
       const LinkState& state = links_[index(link)];
-      if (state.suspects == 0 || last_iteration - state.suspected_since < kPatience * options_.window) continue;
+      if (state.suspects == 0 || now() - state.suspected_since < kPatience * options_.window) continue;
       const int group = state.suspects;
       std::vector<LinkId> innocent;
       for_each_suspect(group, [&](LinkId other) {
@@ -565,10 +478,7 @@ class LinkMonitor::State {
   const MonitorOptions options_;
   std::vector<LinkState> links_;
   const Cables cables_;
-  std::deque<std::pair<std::int64_t, std::shared_ptr<const StageTable>>> tables_;
-  std::shared_ptr<const StageTable> table_;  // of the last iteration
-  std::deque<IterationView> views_;          // of this table, ascending
-  std::vector<Overhead> overheads_;          // by stage
+  std::vector<Overhead> overheads_;  // by stage
   std::vector<StageVerdict> verdicts_;
   int groups_ = 0;  // of suspects, so far
 };
@@ -579,7 +489,7 @@ LinkMonitor::LinkMonitor(const Topology& nominal, const MonitorOptions& options)
 LinkMonitor::~LinkMonitor() = default;
 
 void LinkMonitor::adopt(std::int64_t first_iteration, std::shared_ptr<const StageTable> table) {
-  state_->adopt(first_iteration, std::move(table));
+  state_->history.adopt(first_iteration, std::move(table));
 }
 
 void LinkMonitor::add(const SampleBatch& batch) { state_->add(batch); }
@@ -604,12 +514,12 @@ bool LinkMonitor::recovering() const { return state_->recovering(); }
 
 std::vector<LinkId> LinkMonitor::links_to_probe() const { return state_->links_to_probe(); }
 
-double LinkMonitor::compute_seconds() const { return state_->compute_seconds(); }
+double LinkMonitor::compute_seconds() const { return state_->history.compute_seconds(); }
 
-double LinkMonitor::iteration_seconds(bool overlap) const { return state_->paces[overlap].usual; }
+double LinkMonitor::iteration_seconds(bool overlap) const { return state_->history.iteration_seconds(overlap); }
 
-double LinkMonitor::elapsed_seconds(bool overlap) const { return state_->paces[overlap].elapsed; }
+double LinkMonitor::elapsed_seconds(bool overlap) const { return state_->history.elapsed_seconds(overlap); }
 
-std::int64_t LinkMonitor::last_iteration() const { return state_->last_iteration; }
+std::int64_t LinkMonitor::last_iteration() const { return state_->history.last_iteration(); }
 
 }  // namespace dssync

@@ -201,6 +201,32 @@ TEST(DsSyncInFlightTest, DestroyedInTheMiddleOfAnAverage) {
   });
 }
 
+TEST(DsSyncInFlightTest, WhatIsDroppedConcernsOneWorkerAndOneIteration) {
+  SyncOptions options;
+  options.plan = plan_of({mixed_cycle()[2]}, 1);
+  options.overlap = true;
+  run_ranks(6, [&](World& world) {
+    const at::Tensor x = at::zeros({10}, at::kDouble);
+    const auto sync = make_synchronizer(world, {{{"x", x}}, {}, {}}, testing::racks(2, 3, 4, 1), options);
+    const auto value_after = [&](const std::function<void()>& step) {
+      sync->before_forward();
+      sync->after_backward();
+      step();
+      sync->after_step();
+      return x.mean().item<double>();
+    };
+    const bool drops = world.rank() == 2;
+    EXPECT_EQ(value_after([&] { x.add_(world.rank() + 1); }), world.rank() + 1);
+    EXPECT_EQ(value_after([&] {
+                if (drops) x.fill_(96.5);
+                if (drops) sync->drop_average();
+              }),
+              drops ? 96.5 : 3.5);
+    sync->drop_average();  // none is under way
+    EXPECT_EQ(value_after([] {}), 19);
+  });
+}
+
 // A parameter without a gradient has no momentum yet: on one worker in the first step, on all in another case.
 TEST(DsSyncStateTest, IsAdoptedWhenAllHaveIt) {
   SyncOptions options;

@@ -20,6 +20,7 @@
 
 #include "dssync/base/error.h"
 #include "dssync/runtime/base_synchronizer.h"
+#include "dssync/runtime/ticker.h"
 
 namespace dssync {
 namespace {
@@ -262,47 +263,16 @@ class Server {
   std::thread thread_;
 };
 
-// Looks for lost workers (this one, too), and then calls `on_loss`, once: Gloo does not tell a server that waits for
-// anyone's message.
-class LossWatch {
- public:
-  LossWatch(World& world, std::function<void(const std::string&)> on_loss)
-      : thread_([this, &world, on_loss = std::move(on_loss)] { watch(world, on_loss); }) {}
+constexpr std::chrono::milliseconds kLookEvery{500};
 
-  ~LossWatch() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopped_ = true;
-    }
-    stop_.notify_all();
-    thread_.join();
+// What is known of lost workers (this one, too). Gloo does not tell a server that waits for anyone's message.
+std::string losses_of(World& world) {
+  try {
+    return world.has_reported_failure() ? "this worker has failed" : world.losses();
+  } catch (const std::exception& error) {
+    return "lost the store: " + plain_message(error.what());
   }
-
- private:
-  void watch(World& world, const std::function<void(const std::string&)>& on_loss) {
-    std::unique_lock lock(mutex_);
-    while (!stop_.wait_for(lock, kLookEvery, [this] { return stopped_; })) {
-      const std::string losses = look(world);
-      if (losses.empty()) continue;
-      on_loss(losses);
-      return;
-    }
-  }
-
-  static std::string look(World& world) {
-    try {
-      return world.has_reported_failure() ? "this worker has failed" : world.losses();
-    } catch (const std::exception& error) {
-      return "lost the store: " + plain_message(error.what());
-    }
-  }
-
-  static constexpr std::chrono::milliseconds kLookEvery{500};
-  std::mutex mutex_;
-  std::condition_variable stop_;
-  bool stopped_ = false;
-  std::thread thread_;  // last: it uses all of the above
-};
+}
 
 class ParameterServer final : public BaseSynchronizer {
  public:
@@ -320,7 +290,11 @@ class ParameterServer final : public BaseSynchronizer {
     }
     remember();
     server_.emplace(channel_, parameters_, world_.rank(), world_.size(), bound);
-    watch_.emplace(world_, [this](const std::string& losses) { give_up(losses); });
+    watch_.emplace(kLookEvery, [this] {
+      const std::string losses = losses_of(world_);
+      if (!losses.empty()) give_up(losses);
+      return losses.empty();
+    });
   }
 
   ~ParameterServer() override {
@@ -460,7 +434,7 @@ class ParameterServer final : public BaseSynchronizer {
   std::optional<Server> server_;
   int consolidations_ = 0;
   bool broken_ = false;
-  std::optional<LossWatch> watch_;  // last: it uses all of the above
+  std::optional<Ticker> watch_;  // last: it uses all of the above
 };
 
 }  // namespace

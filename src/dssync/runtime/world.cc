@@ -1,13 +1,12 @@
 #include "dssync/runtime/world.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <csignal>
-#include <mutex>
 #include <netdb.h>
 #include <optional>
 #include <set>
 #include <sys/socket.h>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 
@@ -18,6 +17,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "dssync/runtime/store.h"
+#include "dssync/runtime/ticker.h"
 
 namespace dssync {
 namespace {
@@ -143,43 +143,18 @@ Store reach_store_of(const Place& place, milliseconds timeout) {
   }
 }
 
+// Says, on a connection of its own, that this worker lives and how far it is. False where the store is gone: whoever
+// needs it next finds out, and says so.
+bool beat(c10d::Store& store, Rank rank, std::int64_t beats, std::int64_t progress) {
+  try {
+    put_text(store, pulse_key(rank), fmt::format("{} {}", beats, progress));
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 }  // namespace
-
-// Says every half second, on a connection of its own, that this worker lives and how far it is.
-class World::Pulse {
- public:
-  Pulse(Store store, Rank rank, const std::atomic<std::int64_t>& progress)
-      : thread_([this, store = std::move(store), rank, &progress] { beat(*store, rank, progress); }) {}
-
-  ~Pulse() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopped_ = true;
-    }
-    wake_.notify_all();
-    thread_.join();
-  }
-
- private:
-  void beat(c10d::Store& store, Rank rank, const std::atomic<std::int64_t>& progress) {
-    try {
-      std::unique_lock lock(mutex_);
-      for (std::int64_t beats = 0; !stopped_; ++beats) {
-        lock.unlock();
-        put_text(store, pulse_key(rank), fmt::format("{} {}", beats, progress.load()));
-        lock.lock();
-        wake_.wait_for(lock, kPulseEvery, [this] { return stopped_; });
-      }
-    } catch (const std::exception&) {
-      // The store is gone. Whoever needs it next finds out, and says so.
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stopped_ = false;
-  std::thread thread_;
-};
 
 void publish_loss(const Store& store, Rank rank, const std::string& description) {
   // The count rises last, so that whoever sees it finds the text.
@@ -198,7 +173,9 @@ World::World(Store store, WorldOptions options, Store news)
   news_->setTimeout(options_.timeout);
   if (!options_.make_channel) options_.make_channel = gloo_channels(store_, options_, [this] { return losses(); });
   join();
-  if (news_ != store_) pulse_ = std::make_unique<Pulse>(news_, options_.rank, progress_);
+  if (news_ == store_) return;
+  pulse_ = std::make_unique<Ticker>(
+      kPulseEvery, [this, beats = std::int64_t{0}]() mutable { return beat(*news_, rank(), beats++, progress_); });
 }
 
 World::~World() = default;

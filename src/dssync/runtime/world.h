@@ -12,7 +12,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "dssync/base/error.h"
@@ -21,6 +20,8 @@
 #include "dssync/topology/topology.h"
 
 namespace dssync {
+
+class Ticker;
 
 // A worker that others need is gone, silent or failed. The message names the rank and, where known, the cause.
 class PeerError : public Error {
@@ -111,8 +112,6 @@ class World {
   void set_progress(std::int64_t iteration) { progress_ = iteration; }
 
  private:
-  class Pulse;
-
   void join();
   void await(const std::string& key, const std::string& doing, const std::string& arrivals);
 
@@ -127,7 +126,7 @@ class World {
   int generation_ = 0;                   // of the channels
   std::atomic<std::int64_t> progress_{0};
   std::atomic<bool> has_reported_failure_{false};
-  std::unique_ptr<Pulse> pulse_;
+  std::unique_ptr<Ticker> pulse_;  // last: it uses the others
 };
 
 }  // namespace dssync
