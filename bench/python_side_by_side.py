@@ -58,6 +58,7 @@ def main():
         found = {method: [] for method in METHODS}
         for seed in range(options.seed, options.seed + options.repeat):
             for method, flags in METHODS.items():
+                print(f"running: {method}, seed {seed}", file=sys.stderr, flush=True)
                 with network(options.tool.resolve(), options.topology.read_text()) as net:
                     found[method].append(run(net, options, seed, flags))
     print(f"{options.topology.name}, {found['dssync'][0]['parameter_bytes'] / 1e3:.0f} kB of parameters, {options.steps} steps, "
