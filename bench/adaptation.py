@@ -10,7 +10,7 @@ cut          the core falls from 200 to 25 Mbit/s and comes back, with the adapt
 nic          one NIC is slowed down to 40 Mbit/s; and real flows contend for it
 slow-worker  one worker computes twice as long
 accuracy     cnn on Fashion-MNIST, 4 epochs, while the core (50 Mbit/s) is cut to 5 and comes back, twice; beside runs without any change
-auto         the same training with limits on S of 0.5 and 4, and with one that is steered up to 4: accuracy, and what the network has to carry
+auto         the same training with limits on S from 0.5 to 4, and with one that is steered: accuracy, and what the network has to carry
              (on loopback: what is sent does not depend on how fast it is)
 wave         the core has 25 Mbit/s for 5 s, 200 for 5 s, and so on for two minutes; beside both static plans
 
@@ -219,9 +219,11 @@ def auto(options):
     plan.write_text(racks(50))
     row("limit on S", "accuracy, %", "by seed", "kB sent per worker and iteration", "new plans")
     row(*["---"] * 5)
-    for limit, flags in (("0.5", ["--no-adapt"]), ("4", ["--no-adapt"]), ("auto:4", [])):
+    for limit in ("0.5", "1", "2", "4", "auto:4"):
+        flags = [] if limit.startswith("auto") else ["--no-adapt"]
         finals, sent, changes = [], [], []
         for seed in options.seeds:
+            print(f"running: limit {limit}, seed {seed}", file=sys.stderr, flush=True)
             log = options.folder / f"auto-{limit.replace(':', '-')}-{seed}.jsonl"
             subprocess.run([options.tool, "train", "--topology", plan, *map(str, REAL_WORK), "--seed", str(seed), "--disagreement", limit,
                             *flags, "--log", log], check=True, capture_output=True)

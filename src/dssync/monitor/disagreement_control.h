@@ -14,7 +14,7 @@ namespace dssync {
 struct DisagreementOptions {
   double permitted = 0.5;  // the largest limit: what the user allows
   double tightest = 0;     // the smallest; 0: permitted / 16
-  double target = 0.01;    // allowed distance between replicas and their mean, as a part of the parameters' norm
+  double target = 0.02;    // allowed distance between replicas and their mean, as a part of the parameters' norm
   // A limit is left for a looser one only where that would stay below target * (1 - margin), after so many iterations.
   double margin = 0.2;
   // What all plans leave beside their S: averages that overlap computing miss the latest step.

@@ -25,6 +25,9 @@ constexpr double kCleared = 1.5;
 constexpr std::int64_t kPatience = 4;
 // A suspect through which probes brought so much more of its capacity than through another is not likely.
 constexpr double kDistinct = 1.1;
+// A slow link that turned out to be faster is probed for so many windows more: probes that meet other traffic find less
+// than there is.
+constexpr std::int64_t kRecovery = 2;
 // What was heard so many windows ago is still true.
 constexpr std::int64_t kFresh = 4;
 
@@ -37,7 +40,7 @@ struct LinkState {
   double proven = 0;  // lately, by stages and probes
   double probed = 0;  // by the last probe
   std::int64_t probed_at = -1;
-  bool rising = false;  // the last probe found it faster
+  std::int64_t raised_at = -1;  // iteration that showed that it is faster; -1: none
   std::int64_t slow_since = -1;
   std::int64_t heard = -1;
   int suspects = 0;  // group of links that could not be told apart; 0: none
@@ -45,6 +48,7 @@ struct LinkState {
   double before = 0;       // it was suspected
   bool accused = false;    // a probe that crosses it was as slow as it is said to be
   double most_probed = 0;  // since it is suspected
+  int probes = 0;          // likewise
   std::string reason;
 
   bool slow() const { return slow_since >= 0; }
@@ -94,7 +98,7 @@ class LinkMonitor::State {
     for (std::size_t link = 0; link < links_.size(); ++link) {
       const LinkState& state = links_[link];
       if (!state.slow()) continue;
-      if (state.suspects != 0 || !recently(state.heard)) {
+      if (state.suspects != 0 || !recently(state.heard) || is_recovering(state)) {
         doubtful.emplace_back(-high_of(state) / state.capacity, static_cast<LinkId>(link));
       }
     }
@@ -118,7 +122,7 @@ class LinkMonitor::State {
   }
 
   bool recovering() const {
-    return std::any_of(links_.begin(), links_.end(), [](const LinkState& link) { return link.slow() && link.rising; });
+    return std::any_of(links_.begin(), links_.end(), [this](const LinkState& link) { return is_recovering(link); });
   }
 
   // By link.
@@ -142,6 +146,10 @@ class LinkMonitor::State {
     return iteration >= 0 && now() - iteration <= kFresh * options_.window;
   }
 
+  bool is_recovering(const LinkState& link) const {
+    return link.slow() && link.raised_at >= 0 && now() - link.raised_at < kRecovery * options_.window;
+  }
+
   double high_of(const LinkState& link) const { return recently(link.heard) ? link.high : link.nominal; }
 
   void take_probes(const std::vector<ProbeSample>& probes) {
@@ -156,6 +164,7 @@ class LinkMonitor::State {
         links_[link].probed = proven[link];
         links_[link].probed_at = probes[first].iteration;
         links_[link].most_probed = std::max(links_[link].most_probed, proven[link]);
+        ++links_[link].probes;
       }
       first = end;
     }
@@ -168,7 +177,6 @@ class LinkMonitor::State {
       const std::vector<double> values =
           history.latest(window(), [link](const IterationView& view) { return view.proven[link]; });
       LinkState& state = links_[link];
-      state.rising = false;
       state.proven = values.size() < window() ? 0 : median(values);
       const bool fresh = state.probed_at >= 0 && now() - state.probed_at <= options_.window;
       if (fresh) state.proven = std::max(state.proven, state.probed);
@@ -182,7 +190,7 @@ class LinkMonitor::State {
         acquit(state, fmt::format("{} went through it", text_of(state.proven)));
         continue;
       }
-      state.rising = fresh && state.proven == state.probed;
+      state.raised_at = now();
       raise(static_cast<LinkId>(link), state.proven, fmt::format("{} went through it", text_of(state.proven)));
     }
   }
@@ -297,6 +305,7 @@ class LinkMonitor::State {
       link.suspected_since = now();
       link.before = link.capacity;
       link.most_probed = 0;
+      link.probes = 0;
     }
     link.suspects = suspects;
     link.accused = false;
@@ -319,6 +328,7 @@ class LinkMonitor::State {
       hear(state, high, iteration);
       const double capacity = std::max(state.proven, high);
       if (capacity > kLeastCorrection * state.capacity) {
+        state.raised_at = now();
         raise(static_cast<LinkId>(link), capacity, "stages that cross it take less time than before");
       } else if (capacity * kLeastCorrection < state.capacity) {
         state.capacity = capacity;
@@ -471,6 +481,8 @@ class LinkMonitor::State {
       estimate.slow_since = link.slow_since;
       estimate.heard = link.heard;
       estimate.ambiguous = link.suspects != 0;
+      estimate.probes = link.probes;
+      estimate.probed = {link.most_probed};
       estimates.push_back(estimate);
     }
   }

@@ -38,6 +38,9 @@ struct LinkEstimate {
   std::int64_t slow_since = -1;  // iteration; -1: not slow
   std::int64_t heard = -1;       // the last iteration that confirmed or corrected it; -1: never
   bool ambiguous = false;        // it is one of several that explain the same samples equally well
+  // Since it was suspected last: in how many iterations probes crossed it, and the most that they brought through it.
+  int probes = 0;
+  Bandwidth probed;
 };
 
 // What one batch changed about a link.
@@ -77,11 +80,11 @@ class LinkMonitor {
   // Whether something is slow and a probe will tell what it is: better not to act on it, for a few iterations.
   bool undecided() const;
 
-  // Whether the last probe found a slow link faster than it was believed to be: another one will tell how fast it is.
+  // Whether a slow link has turned out to be faster, a few iterations ago at most: probes will tell how fast it is.
   bool recovering() const;
 
-  // Slow links of which too little is heard to know whether they still are, and those that nobody could tell apart.
-  // Most doubtful first. What to do about it: probe.h.
+  // Slow links of which too little is heard to know whether they still are, those that have turned out to be faster,
+  // and those that nobody could tell apart. Most doubtful first. What to do about it: probe.h.
   std::vector<LinkId> links_to_probe() const;
 
   // Median over the last iterations of what the slowest worker computes in one; 0 before the first sample.

@@ -22,6 +22,7 @@ using ::testing::Each;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using testing::SimulationOptions;
+using ::testing::SizeIs;
 using ::testing::StartsWith;
 using testing::two_racks;
 using ::testing::UnorderedElementsAre;
@@ -262,6 +263,27 @@ TEST(LinkMonitorTest, KnowsHowLongIterationsTook) {
   tell(1009, 0.2, 0.8);
   expect_elapsed(9.5, 7.5);
   EXPECT_NEAR(monitor->iteration_seconds(true), 0.8, 1e-9);
+}
+
+// However little a probe that meets other traffic brings.
+TEST(LinkMonitorTest, WantsToKnowForAWhileHowFastALinkHasBecome) {
+  AdaptiveRun::Options options = watching(1);
+  options.probes = false;
+  AdaptiveRun run(two_racks(200), options);
+  run.iterations(9);
+  run.simulation.change_network(run.simulation.now(), two_racks(25));
+  run.iterations(18);
+  ASSERT_THAT(run.slow_links(), SizeIs(4));
+  EXPECT_FALSE(run.monitor.recovering());
+  run.simulation.change_network(run.simulation.now(), two_racks(50));
+  int iterations = 0;
+  for (; iterations < 6 && !run.monitor.recovering(); ++iterations) run.iterations(1);
+  EXPECT_TRUE(run.monitor.recovering());
+  run.iterations(4);
+  EXPECT_TRUE(run.monitor.recovering());
+  run.iterations(8);
+  EXPECT_FALSE(run.monitor.recovering());
+  EXPECT_THAT(run.slow_links(), SizeIs(4));
 }
 
 TEST(LinkMonitorTest, JudgesAnIterationOnce) {

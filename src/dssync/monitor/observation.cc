@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "dssync/topology/routes.h"
@@ -182,29 +183,28 @@ IterationView observe(const StageTable& table, std::int64_t iteration, const Sam
 }
 
 std::vector<double> proven_by_probes(const std::vector<ProbeSample>& probes, const Topology& topology) {
-  std::map<std::pair<Rank, Rank>, ProbeSample> transfers;
+  std::map<std::tuple<int, Rank, Rank>, ProbeSample> transfers;
   for (const ProbeSample& probe : probes) {
     if (std::min(probe.from, probe.to) < 0 || std::max(probe.from, probe.to) >= topology.workers()) continue;
-    const auto [at, added] = transfers.try_emplace({probe.from, probe.to}, probe);
+    const auto [at, added] = transfers.try_emplace({probe.turn, probe.from, probe.to}, probe);
     if (!added && probe.seconds < at->second.seconds) at->second = probe;
   }
   struct Crossing {
     double bytes = 0;
     double seconds = 0;
   };
-  std::vector<Crossing> together(topology.links().size());
+  std::map<std::pair<int, LinkId>, Crossing> together;  // by turn
   std::vector<double> proven(topology.links().size(), 0);
-  for (const auto& [ends, probe] : transfers) {
+  for (const auto& [place, probe] : transfers) {
     const NodeId from = topology.host_at(topology.position_of(probe.from));
     for (const LinkId link : route(topology, from, topology.host_at(topology.position_of(probe.to)))) {
-      together[index(link)].bytes += probe.bytes;
-      raise(together[index(link)].seconds, probe.seconds);
+      Crossing& crossing = together[{probe.turn, link}];
+      crossing.bytes += probe.bytes;
+      raise(crossing.seconds, probe.seconds);
       raise(proven[index(link)], probe.bytes / probe.seconds);
     }
   }
-  for (std::size_t link = 0; link < proven.size(); ++link) {
-    if (together[link].seconds > 0) raise(proven[link], together[link].bytes / together[link].seconds);
-  }
+  for (const auto& [place, crossing] : together) raise(proven[index(place.second)], crossing.bytes / crossing.seconds);
   return proven;
 }
 

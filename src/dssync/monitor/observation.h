@@ -33,7 +33,7 @@ SampleBatch sane(SampleBatch batch);
 // `batch` holds the samples of one iteration, as sane() leaves them.
 IterationView observe(const StageTable& table, std::int64_t iteration, const SampleBatch& batch, std::size_t links);
 
-// By link: what the probes of one iteration prove, as sane() leaves them; 0: nothing.
+// By link: what the probes of one iteration prove, in the best of their turns; 0: nothing.
 std::vector<double> proven_by_probes(const std::vector<ProbeSample>& probes, const Topology& topology);
 
 // The middle one, or the lower of two; 0 of none.

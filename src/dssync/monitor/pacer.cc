@@ -15,10 +15,15 @@ constexpr double kMostBatch = 64;
 }  // namespace
 
 void Pacer::add(const std::vector<ProbeSample>& probes, double iteration_seconds) {
-  std::map<std::tuple<std::int64_t, Rank, Rank>, double> transfers;
+  std::map<std::tuple<std::int64_t, Rank, Rank, int>, double> turns;
   for (const ProbeSample& probe : probes) {
-    const auto [at, added] = transfers.try_emplace({probe.iteration, probe.from, probe.to}, probe.seconds);
+    const auto [at, added] = turns.try_emplace({probe.iteration, probe.from, probe.to, probe.turn}, probe.seconds);
     if (!added) at->second = std::min(at->second, probe.seconds);
+  }
+  std::map<std::tuple<std::int64_t, Rank, Rank>, double> transfers;
+  for (const auto& [turn, seconds] : turns) {
+    const auto& [iteration, from, to, number] = turn;
+    transfers[{iteration, from, to}] += seconds;
   }
   for (const auto& [transfer, seconds] : transfers) {
     const double iterations = std::min(1e6, std::ceil(seconds / std::max(1e-9, kUrgent * iteration_seconds)));

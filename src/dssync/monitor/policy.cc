@@ -142,6 +142,8 @@ const Plan& ReplanPolicy::plan() const { return era_->plan; }
 
 std::shared_ptr<const StageTable> ReplanPolicy::table() const { return era_->table; }
 
+bool ReplanPolicy::on_trial() const { return era_->before.has_value(); }
+
 std::int64_t ReplanPolicy::memory() const {
   const double iterations = options_.memory_iterations * std::exp2(era_->doublings);
   return static_cast<std::int64_t>(std::min<double>(options_.longest_memory, iterations));
@@ -212,11 +214,16 @@ ReplanPolicy::Candidate& ReplanPolicy::ask(Candidate& candidate, const Topology&
 
 // REQUIRES: a change is on trial.
 std::optional<PlanChange> ReplanPolicy::regret(const LinkMonitor& monitor) {
-  if (monitor.last_iteration() - era_->calm_since + 1 < kTrial) return std::nullopt;
-  const Era::Before before = *std::exchange(era_->before, std::nullopt);
+  const std::int64_t age = monitor.last_iteration() - era_->calm_since + 1;
+  if (age < kTrial) return std::nullopt;
   const double now = monitor.iteration_seconds(options_.overlap);
-  if (now <= kWorse * before.seconds) return std::nullopt;
-  if (is_another(monitor.estimated(), *era_->network, before.network)) return std::nullopt;
+  const bool is_worse = now > kWorse * era_->before->seconds;
+  const Topology network = monitor.estimated();
+  // What slows it down may not have been found yet: whether that is the plan or the network is not to be told before.
+  const double explained = iteration_seconds(*era_->table, network, monitor.compute_seconds());
+  if (is_worse && now > kWorse * explained && age < 2 * kTrial) return std::nullopt;
+  const Era::Before before = *std::exchange(era_->before, std::nullopt);
+  if (!is_worse || is_another(network, *era_->network, before.network)) return std::nullopt;
   era_->misled_by = era_->network;
   era_->misled_at = monitor.last_iteration();
   era_->pending = era_->unrest = true;

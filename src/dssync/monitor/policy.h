@@ -86,6 +86,9 @@ class ReplanPolicy {
   // called.
   std::optional<PlanChange> plan_anew(const LinkMonitor& monitor, const std::string& reason);
 
+  // Whether consider() may still take the last change back.
+  bool on_trial() const;
+
   // Changes that were adopted; the first plan is none.
   int changes() const { return changes_; }
 

@@ -11,11 +11,12 @@
 namespace dssync {
 namespace {
 
-constexpr double kProbeSeconds = 0.05;     // of a link, if it is as slow as it seems
+constexpr int kTurns = 3;
+constexpr double kTurnSeconds = 0.02;      // of a link, if it is as slow as it seems
 constexpr double kLeastBytes = 64 * 1024;  // of a transfer: less says more about the hosts than about the network
 constexpr double kEnough = 4;              // how many times faster than it seems a link can turn out to be in one probe
+constexpr int kSuspect = 10;               // as doubtful as a link can be
 constexpr std::size_t kMostLinks = 64;
-constexpr std::int64_t kReverse = 4;
 constexpr int kMostPairs = 8;
 constexpr int kMostPartners = 32;  // that are looked at for a pair
 
@@ -26,19 +27,25 @@ class ProbePlanner {
   ProbePlanner(const LinkMonitor& monitor, std::int64_t turn)
       : monitor_(monitor), topology_(monitor.nominal()), turn_(turn) {
     for (const LinkId link : monitor.links_to_probe()) doubtful_.push_back(link);
-    is_doubtful_.assign(topology_.links().size(), false);
-    for (const LinkId link : doubtful_) is_doubtful_[index(link)] = true;
+    for (const LinkEstimate& estimate : monitor.estimates()) {
+      const double nominal = topology_.link(static_cast<LinkId>(doubts_.size())).capacity.bytes_per_second;
+      const double probed = std::min(1.0, estimate.probed.bytes_per_second / nominal);
+      doubts_.push_back(estimate.probes == 0 ? 0 : static_cast<int>(kSuspect * (1 - probed)));
+    }
+    for (const LinkId link : doubtful_) doubts_[index(link)] = kSuspect;
   }
 
   Probe run() {
-    // Those with the fewest workers behind them first: pairs inside a rack clear its hosts, and what is left is the
-    // rack's uplink. Now and then the other way round, so that everything gets its turn.
-    std::stable_sort(doubtful_.begin(), doubtful_.end(),
-                     [this](LinkId a, LinkId b) { return workers_behind(a) < workers_behind(b); });
-    if (turn_ % kReverse == kReverse - 1) std::reverse(doubtful_.begin(), doubtful_.end());
+    // Those that were probed least, so that each has as many chances; of them, those with the fewest workers behind
+    // them: pairs inside a rack clear its hosts, and what is left is the rack's uplink.
+    std::stable_sort(doubtful_.begin(), doubtful_.end(), [this](LinkId a, LinkId b) {
+      return std::pair(monitor_.estimates()[index(a)].probes, workers_behind(a)) <
+             std::pair(monitor_.estimates()[index(b)].probes, workers_behind(b));
+    });
     for (const LinkId link : doubtful_) {
       if (targets_ < kMostLinks) add(link);
     }
+    probe_.turns = kTurns;
     return std::move(probe_);
   }
 
@@ -70,9 +77,9 @@ class ProbePlanner {
     used_.insert(taken.begin(), taken.end());
     if (pairs.empty()) return;
     ++targets_;
-    const double bytes = std::max(kLeastBytes, estimate(link) * kProbeSeconds / static_cast<double>(pairs.size()));
+    const double bytes = std::max(kLeastBytes, estimate(link) * kTurnSeconds / static_cast<double>(pairs.size()));
     for (const auto& [from, to] : pairs) probe_.transfers.push_back({from, to, bytes});
-    probe_.seconds = std::max(probe_.seconds, bytes * static_cast<double>(pairs.size()) / estimate(link));
+    probe_.seconds = std::max(probe_.seconds, kTurns * bytes * static_cast<double>(pairs.size()) / estimate(link));
   }
 
   std::vector<LinkId> path(Rank from, Rank to) const {
@@ -81,7 +88,7 @@ class ProbePlanner {
   }
 
   // A pair that crosses the link, its path free of what other pairs use: the one that can send most, among those the
-  // one that crosses the fewest other doubtful links, among those the first from where this turn starts to look.
+  // one with the least doubtful path, among those the first from where this turn starts to look.
   std::optional<std::pair<Rank, Rank>> best_pair(const Node& below, bool outwards, LinkId target) const {
     const int others = topology_.workers() - below.count;
     std::optional<std::pair<Rank, Rank>> best;
@@ -103,14 +110,14 @@ class ProbePlanner {
     return best;
   }
 
-  // How much of the link's nominal capacity the rest of the path does not allow, and how many other doubtful links it
-  // crosses; nothing where the pair is in the way of others.
+  // How much of the link's nominal capacity the rest of the path does not allow, and how doubtful that is; nothing
+  // where the pair is in the way of others.
   std::optional<std::pair<double, int>> drawback_of(const std::pair<Rank, Rank>& pair, LinkId target) const {
     if (senders_.count(pair.first) != 0 || receivers_.count(pair.second) != 0) return std::nullopt;
     std::pair<double, int> drawback{0, 0};
     for (const LinkId link : path(pair.first, pair.second)) {
       if (used_.count(link) != 0) return std::nullopt;
-      if (link != target && is_doubtful_[index(link)]) ++drawback.second;
+      if (link != target) drawback.second += doubts_[index(link)];
       drawback.first = std::max(drawback.first, topology_.link(target).capacity.bytes_per_second -
                                                     topology_.link(link).capacity.bytes_per_second);
     }
@@ -133,7 +140,8 @@ class ProbePlanner {
   const Topology& topology_;
   const std::int64_t turn_;
   std::vector<LinkId> doubtful_;
-  std::vector<bool> is_doubtful_;  // by link
+  // By link: what is not suspected may be contended all the same, for a flow that comes and goes lets some probes pass.
+  std::vector<int> doubts_;
   std::set<Rank> senders_, receivers_;
   std::set<LinkId> used_;
   std::size_t targets_ = 0;

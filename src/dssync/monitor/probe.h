@@ -18,11 +18,13 @@ struct ProbeTransfer {
   double bytes = 0;
 };
 
-// Transfers that start together; no worker sends more than one of them, none receives more than one.
+// Transfers that start together; no worker sends more than one of them, none receives more than one. Several times in a
+// row, since one may meet other traffic: the best turn counts.
 struct Probe {
   std::vector<ProbeTransfer> transfers;  // none: nothing to probe
-  double seconds = 0;                    // that it takes if the estimates are true
-  std::int64_t interval = 0;             // iterations from one such probe to the next that keep it within the budget
+  int turns = 1;
+  double seconds = 0;         // that it takes if the estimates are true
+  std::int64_t interval = 0;  // iterations from one such probe to the next that keep it within the budget
 };
 
 // For the links that the monitor wants probed. Pairs cross as few doubtful links as possible, so that a slow transfer

@@ -34,11 +34,12 @@ struct WorkerSample {
 
 // A transfer that was made to learn about its path. Both ends may report it; the shorter duration counts.
 struct ProbeSample {
-  std::int64_t iteration = 0;  // probes of one iteration were under way together
+  std::int64_t iteration = 0;
   Rank from = 0;
   Rank to = 0;
   double bytes = 0;
   double seconds = 0;
+  int turn = 0;  // in its iteration: probes of one turn were under way together
 
   auto operator<=>(const ProbeSample&) const = default;
 };

@@ -275,12 +275,16 @@ double TrainingSimulation::run(const Probe& probe, std::int64_t iteration, Sampl
   share_links(all, network());
   double longest = 0;
   for (std::size_t i = 0; i < flows.size(); ++i) {
-    double seconds = options_.operation_seconds + 1 / flows[i].rate;
-    if (options_.drag > 1) seconds *= 1 + (options_.drag - 1) * static_cast<double>(random_()) / 4294967296.0;
     const ProbeTransfer& transfer = probe.transfers[i];
-    longest = std::max(longest, seconds);
-    samples.probes.push_back({iteration, transfer.from, transfer.to, transfer.bytes, noisy(seconds)});
-    samples.probes.push_back({iteration, transfer.from, transfer.to, transfer.bytes, noisy(2 * seconds)});
+    double all_turns = 0;
+    for (int turn = 0; turn < probe.turns; ++turn) {
+      double seconds = options_.operation_seconds + 1 / flows[i].rate;
+      if (options_.drag > 1) seconds *= 1 + (options_.drag - 1) * static_cast<double>(random_()) / 4294967296.0;
+      all_turns += seconds;
+      samples.probes.push_back({iteration, transfer.from, transfer.to, transfer.bytes, noisy(seconds), turn});
+      samples.probes.push_back({iteration, transfer.from, transfer.to, transfer.bytes, noisy(2 * seconds), turn});
+    }
+    longest = std::max(longest, all_turns);
   }
   const double wait = std::max(0.0, longest - *std::min_element(compute_.begin(), compute_.end()));
   for (double& time : free_at_) time = std::max(time, now_) + wait;

@@ -66,7 +66,7 @@ std::vector<double> encoded(const SampleBatch& batch) {
   });
   list(batch.probes, [](const ProbeSample& sample) {
     return std::array{static_cast<double>(sample.iteration), static_cast<double>(sample.to), sample.bytes,
-                      sample.seconds};
+                      sample.seconds, static_cast<double>(sample.turn)};
   });
   return row;
 }
@@ -98,7 +98,8 @@ void decode(Reader& row, Rank rank, SampleBatch& batch) {
     const std::int64_t iteration = row.whole();
     const Rank to = static_cast<Rank>(row.whole());
     const double bytes = row.next();
-    batch.probes.push_back({iteration, rank, to, bytes, row.next()});
+    const double seconds = row.next();
+    batch.probes.push_back({iteration, rank, to, bytes, seconds, static_cast<int>(row.whole())});
   }
 }
 
@@ -247,13 +248,16 @@ void Adaptation::work_off(const std::vector<IterationRecord>& batch) {
   batch_size_ = pacer_.batch_size(monitor_, last + 1, iteration_seconds());
 }
 
-// Everybody has done these iterations: what was in force before a change among them is of the past.
+// Everybody has done these iterations: what was in force before a change among them is of the past, unless the change
+// may still be taken back. To connect groups again takes longest when the network is at its worst.
 void Adaptation::settle(std::int64_t last_iteration) {
-  if (!pending_ || last_iteration < pending_->iteration) return;
-  policy_.adopt(pending_->iteration, pending_->why.plan, pending_->why.network);
-  monitor_.adopt(pending_->iteration, policy_.table());
-  pending_.reset();
-  for (const Channel& channel : std::exchange(retiring_, {})) world_.release(channel);
+  if (pending_ && last_iteration >= pending_->iteration) {
+    policy_.adopt(pending_->iteration, pending_->why.plan, pending_->why.network);
+    monitor_.adopt(pending_->iteration, policy_.table());
+    pending_.reset();
+  }
+  if (pending_ || policy_.on_trial()) return;
+  for (const Channel& channel : std::exchange(retired_, {})) world_.release(channel);
 }
 
 std::optional<PlanChange> Adaptation::decide() {
@@ -273,7 +277,7 @@ void Adaptation::prepare(PlanChange why) {
   decision_ = fingerprint(why);
   exchange(Message::kPlan, {});
   ProgramChange change{0, why, make_plan_program(world_, why.plan, why.network, options_.bytes)};
-  retiring_ = only_in(*program_, *change.program);
+  retire_all_but(*change.program);
   program_ = change.program;
   change.iteration = agree_on_iteration();
   pending_ = change;
@@ -329,19 +333,20 @@ void Adaptation::await_begin_of(std::int64_t iteration) {
   if (begun_ < iteration) throw Error("training has ended");
 }
 
-std::vector<Channel> Adaptation::only_in(const PlanProgram& old, const PlanProgram& program) const {
+void Adaptation::retire_all_but(const PlanProgram& program) {
   std::vector<Channel> kept = options_.lasting;
   for (const Chain& chain : program.chains) {
     for (const Channel& channel : channels_of(chain)) kept.push_back(channel);
   }
-  std::vector<Channel> result;
-  for (const Chain& chain : old.chains) {
-    for (const Channel& channel : channels_of(chain)) {
-      if (std::find(kept.begin(), kept.end(), channel) != kept.end()) continue;
-      if (std::find(result.begin(), result.end(), channel) == result.end()) result.push_back(channel);
-    }
+  for (const Chain& chain : program_->chains) {
+    for (const Channel& channel : channels_of(chain)) retired_.push_back(channel);
   }
-  return result;
+  std::vector<Channel> result;
+  for (const Channel& channel : retired_) {
+    if (std::find(kept.begin(), kept.end(), channel) != kept.end()) continue;
+    if (std::find(result.begin(), result.end(), channel) == result.end()) result.push_back(channel);
+  }
+  retired_ = std::move(result);
 }
 
 }  // namespace dssync

@@ -92,7 +92,7 @@ class Adaptation {
   void await_begin_of(std::int64_t iteration);
   double iteration_seconds() const { return monitor_.iteration_seconds(options_.overlap); }
   std::optional<Plan> plan_for(const Topology& network) const;
-  std::vector<Channel> only_in(const PlanProgram& old, const PlanProgram& program) const;
+  void retire_all_but(const PlanProgram& program);
 
   static constexpr std::int64_t kMargin = 2;  // iterations that training may go on while workers agree on a change
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
@@ -108,7 +108,7 @@ class Adaptation {
   double planned_limit_;
   std::shared_ptr<const PlanProgram> program_;  // in force, or about to be
   std::optional<ProgramChange> pending_;        // agreed on; its first iteration is not known to be done by all
-  std::vector<Channel> retiring_;               // used only before that
+  std::vector<Channel> retired_;                // used only before that, and kept while it may be taken back
   double decision_ = 0;                         // fingerprint of the last one
   std::vector<ProbeSample> probed_;             // by this worker, since the last batch
   Pacer pacer_;

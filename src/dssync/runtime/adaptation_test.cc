@@ -2,10 +2,12 @@
 // the network is like comes from the monitor's simulation, of which every worker has its own, equal one.
 #include "dssync/runtime/adaptation.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -63,6 +65,13 @@ class SimulatedWorker {
 
   void change_network(const Topology& network) { simulation_.change_network(simulation_.now(), network); }
   std::int64_t iteration() const { return iteration_; }
+  std::vector<Channel> channels() const {
+    std::vector<Channel> result;
+    for (const Chain& chain : program_->chains) {
+      for (const Channel& channel : channels_of(chain)) result.push_back(channel);
+    }
+    return result;
+  }
 
  private:
   void follow(std::shared_ptr<const PlanProgram> program) {
@@ -179,6 +188,23 @@ TEST(AdaptationTest, TheLimitOnSIsSteered) {
   for (const auto& [rank, changes] : seen.changes()) EXPECT_EQ(changes, seen.changes().at(0)) << "rank " << rank;
 }
 
+TEST(AdaptationTest, GroupsOfAnOldPlanAreReleased) {
+  run_ranks(kWorkers, [&](World& world) {
+    SimulatedWorker worker(world, two_racks(200), {.bytes = kBytes});
+    std::vector<Channel> old = worker.channels();
+    while (worker.iteration() < 20) worker.iterate();
+    worker.change_network(two_racks(25));
+    while (worker.iteration() < 5000 && !worker.iterate()) continue;
+    for (const Channel& channel : worker.channels()) std::erase(old, channel);
+    ASSERT_FALSE(old.empty());
+    const auto is_released = [&](const Channel& channel) {
+      return static_cast<std::ptrdiff_t>(channel.use_count()) == std::count(old.begin(), old.end(), channel);
+    };
+    while (worker.iteration() < 5000 && !std::all_of(old.begin(), old.end(), is_released)) worker.iterate();
+    EXPECT_TRUE(std::all_of(old.begin(), old.end(), is_released));
+  });
+}
+
 // One of them may use smaller groups only, so that it plans differently, or sees no reason to.
 TEST(AdaptationTest, DifferentDecisionsAreNoticed) {
   std::mutex mutex;
@@ -257,30 +283,34 @@ TEST(AdaptationTest, AnIterationThatIsNeverFinishedEndsTheOthers) {
   });
 }
 
+// Few workers and many go different ways. Rows are empty at first, then longer, then shorter.
 TEST(SideChannelTest, EveryoneGetsWhatEveryoneGave) {
-  run_ranks(5, [](World& world) {
-    SideChannel side(world, at::kCPU);
-    for (int turn = 0; turn < 3; ++turn) {
-      const std::vector<double> own(static_cast<std::size_t>((world.rank() + turn) % 3), world.rank() + 0.5);
-      const std::vector<std::vector<double>> all = side.gather(own);
-      ASSERT_THAT(all, SizeIs(5));
-      for (Rank rank = 0; rank < 5; ++rank) {
-        const std::vector<double> expected(static_cast<std::size_t>((rank + turn) % 3), rank + 0.5);
-        EXPECT_EQ(all[static_cast<std::size_t>(rank)], expected);
+  for (const int workers : {5, 17}) {
+    run_ranks(workers, [workers](World& world) {
+      SideChannel side(world, at::kCPU);
+      for (const int most : {1, 3, 7, 2, 1}) {
+        const auto row = [most](Rank rank) {
+          return std::vector<double>(static_cast<std::size_t>(rank % most), rank + 0.5);
+        };
+        const std::vector<std::vector<double>> all = side.gather(row(world.rank()));
+        ASSERT_THAT(all, SizeIs(workers));
+        for (Rank rank = 0; rank < workers; ++rank) EXPECT_EQ(all[static_cast<std::size_t>(rank)], row(rank));
       }
-    }
-  });
+    });
+  }
 }
 
 // A worker may send and receive at the same time, and need do neither.
 TEST(SideChannelTest, SendersTellHowLongAProbeTook) {
   run_ranks(4, [](World& world) {
     SideChannel side(world, at::kCPU);
-    const Probe probe{.transfers = {{0, 1, 1e6}, {1, 2, 1000}, {2, 0, 1}}};
+    const Probe probe{.transfers = {{0, 1, 1e6}, {1, 2, 1000}, {2, 0, 1}}, .turns = 2};
     for (std::int64_t iteration = 3; iteration < 6; ++iteration) {
       const std::vector<ProbeSample> samples = side.run(probe, iteration);
-      ASSERT_THAT(samples, SizeIs(world.rank() < 3 ? 1 : 0));
+      ASSERT_THAT(samples, SizeIs(world.rank() < 3 ? 2 : 0));
+      int turn = 0;
       for (const ProbeSample& sample : samples) {
+        EXPECT_EQ(sample.turn, turn++);
         EXPECT_EQ(sample.iteration, iteration);
         EXPECT_EQ(sample.from, world.rank());
         EXPECT_EQ(sample.to, (world.rank() + 1) % 3);

@@ -24,21 +24,22 @@ class SideChannel {
   // What every worker gave, by rank. Lengths may differ.
   std::vector<std::vector<double>> gather(const std::vector<double>& own);
 
-  // Makes the transfers, all at once. Returns those that this worker sent: none or one.
+  // Makes the transfers, all at once. Returns what this worker sent: nothing, or one transfer by turns.
   std::vector<ProbeSample> run(const Probe& probe, std::int64_t iteration);
 
  private:
-  at::Tensor padded(const std::vector<double>& values, std::int64_t size) const;
+  at::Tensor padded(const std::vector<double>& values, std::size_t size) const;
   std::vector<at::Tensor> gather(const at::Tensor& own);
   template <typename Start>
   void complete(Start start);
-  void receive(const ProbeTransfer& transfer);
-  ProbeSample send(const ProbeTransfer& transfer, std::int64_t iteration);
+  void receive(const ProbeTransfer& transfer, int turns);
+  std::vector<ProbeSample> send(const ProbeTransfer& transfer, int turns, std::int64_t iteration);
 
   Rank rank_;
   int size_;
   at::Device device_;
   Channel channel_;
+  std::size_t longest_ = 1;  // row so far, with its length; the same on all workers
   std::mutex mutex_;
   bool given_up_ = false;
 };
