@@ -29,6 +29,7 @@ namespace {
 
 constexpr double kHeaders = 14 + 20 + 8;  // Ethernet, IP, UDP
 constexpr double kDatagramSeconds = 1e-3;
+constexpr int kWaiting = 32'000'000;  // bytes that may wait to be sent: more than a link's queue holds
 
 struct Pair {
   NodeId from = kNone;
@@ -73,6 +74,14 @@ double now() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+// Datagrams wait in the queue of the host's link with the frames of others. With the usual buffer, which they would
+// fill there, they would be held back as TCP is. More of it takes privileges outside of a user namespace, or one has
+// less.
+void let_much_wait(int socket) {
+  if (setsockopt(socket, SOL_SOCKET, SO_SNDBUFFORCE, &kWaiting, sizeof kWaiting) == 0) return;
+  setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &kWaiting, sizeof kWaiting);
 }
 
 // Datagrams of a millisecond each, as far as frames are large enough, at even intervals. One that could not be sent in
@@ -158,6 +167,7 @@ Flow BackgroundTraffic::start(LinkId link, Bandwidth rate) {
     const int source = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     const sockaddr_in address = address_of(host_plan(plan, pair->to).address, port);
     if (connect(source, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) _exit(1);
+    let_much_wait(source);
     send_evenly(source, rate);
   }));
   return flow;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "dssync/base/error.h"
+#include "dssync/base/interface_bytes.h"
 #include "dssync/testbed/error.h"
 #include "dssync/testbed/shaping.h"
 
@@ -238,28 +239,13 @@ std::string reshape_batch(const LinkPlan& link, Bandwidth rate) {
 }
 
 std::vector<std::uint64_t> bytes_by_link(const std::vector<LinkPlan>& links, const std::string& proc_net_dev) {
-  std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> counters;  // received, sent
-  std::istringstream lines(proc_net_dev);
-  for (std::string line; std::getline(lines, line);) {
-    const std::size_t colon = line.find(':');
-    if (colon == std::string::npos) continue;
-    std::istringstream device(line.substr(0, colon));
-    std::istringstream columns(line.substr(colon + 1));
-    std::string name;
-    device >> name;
-    std::uint64_t received = 0;
-    std::uint64_t skipped = 0;
-    std::uint64_t sent = 0;
-    columns >> received;
-    for (int i = 0; i < 7; ++i) columns >> skipped;
-    if (columns >> sent) counters[name] = {received, sent};
-  }
+  const std::map<std::string, InterfaceBytes> counters = interface_bytes(proc_net_dev);
   std::vector<std::uint64_t> result;
   for (const LinkPlan& link : links) {
     const auto found = counters.find(link.counter);
     if (found == counters.end())
       throw TestbedError(fmt::format("no counter for {}: {} is gone", link.name, link.counter));
-    result.push_back(link.is_received ? found->second.first : found->second.second);
+    result.push_back(link.is_received ? found->second.received : found->second.sent);
   }
   return result;
 }
