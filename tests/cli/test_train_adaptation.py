@@ -53,6 +53,31 @@ def test_a_slow_core_is_found_and_planned_around(needs_namespaces, tmp_path):
     assert f"after iteration {change['iteration']}: {change['reason']}" in stderr
 
 
+def test_a_flow_of_another_job_is_found_on_the_nics_that_it_uses(needs_namespaces, tmp_path):
+    network, log = tmp_path / "racks.yaml", tmp_path / "run.jsonl"
+    network.write_text(two_racks("100Mbps", "100Mbps"))
+    environment = {"DSSYNC_STATE": str(tmp_path / "state")}
+
+    def replanned():
+        return [event for event in events(log) if event["event"] == "replanned"]
+
+    with running("--topology", network, "--emulate", "--log", log, *LARGE, environment=environment) as process:
+        wait_for_iterations(process, log, 12)
+        flow = subprocess.Popen([TOOL, "testbed", "contend", "l1 out", "10Mbps", "--traffic"], cwd=ROOT, env=ENVIRONMENT | environment)
+        try:
+            eventually(replanned, "a new plan for what the flow leaves")
+        finally:
+            flow.terminate()
+            flow.wait()
+        process.send_signal(signal.SIGTERM)
+        finish(process)
+    slower = [link for link in replanned()[0]["links"] if link["to_bytes_per_second"] < link["from_bytes_per_second"] / 1.5]
+    assert "l1 out" in {link["name"] for link in slower} <= {"l1 out", "l0 in"}
+    for link in slower:
+        assert link["others_bytes_per_second"] > link["from_bytes_per_second"] / 3  # 90 Mbit/s, and some iterations without
+    assert "(others send " in replanned()[0]["reason"]
+
+
 def test_nothing_changes_on_loopback(tmp_path):
     """The links of the file are slower than this machine's, so nothing is ever slower than they say."""
     network, log = tmp_path / "racks.yaml", tmp_path / "run.jsonl"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace dssync {
 namespace {
@@ -14,23 +15,25 @@ constexpr double kProofMargin = 1.1;
 constexpr double kFast = 0.5;
 // Of links that explain the same stages, those are blamed that need not have changed much more than the others.
 constexpr double kSimilarFold = 1.25;
+// Others who send less than this part of a link's capacity explain nothing ...
+constexpr double kNoticed = 0.1;
+// ... and they explain what it lacks if they send this part of that at least: they were counted for a little longer.
+constexpr double kMostOfIt = 0.6;
 
 std::size_t index(int value) { return static_cast<std::size_t>(value); }
-
-bool same_chain(const TableStage& a, const TableStage& b) { return a.round == b.round && a.group == b.group; }
 
 struct Suspect {
   LinkId link = kNone;
   double capacity = std::numeric_limits<double>::infinity();
   std::vector<int> stages;  // slow ones that it explains, ascending
   int against = 0;          // stages that were too fast for it
+  bool taken = false;       // by others
 };
 
 class Explanation {
  public:
-  Explanation(const StageTable& table, const std::vector<StageVerdict>& verdicts, const std::vector<double>& capacities,
-              const std::vector<double>& proven)
-      : table_(table), verdicts_(verdicts), capacities_(capacities), proven_(proven) {}
+  Explanation(const StageTable& table, const std::vector<StageVerdict>& verdicts, const std::vector<LinkFacts>& links)
+      : table_(table), verdicts_(verdicts), links_(links) {}
 
   std::vector<Blame> run() {
     find_suspects();
@@ -49,7 +52,7 @@ class Explanation {
  private:
   void find_suspects() {
     explained_.assign(verdicts_.size(), false);
-    std::vector<Suspect> by_link(capacities_.size());
+    std::vector<Suspect> by_link(links_.size());
     for (std::size_t stage = 0; stage < verdicts_.size(); ++stage) {
       if (verdicts_[stage].slow) accuse(static_cast<int>(stage), by_link);
     }
@@ -59,6 +62,7 @@ class Explanation {
       suspect.link = static_cast<LinkId>(link);
       add_those_that_waited(suspect);
       suspect.against = count_against(suspect);
+      suspect.taken = is_taken(links_[link], suspect.capacity);
       suspects_.push_back(std::move(suspect));
     }
   }
@@ -68,7 +72,7 @@ class Explanation {
     for (std::size_t i = 0; i < loads.size(); ++i) {
       const std::size_t link = index(loads[i].first);
       const double implied = verdicts_[index(stage)].implied[i];
-      if (implied * kLeastFold > capacities_[link] || implied * kProofMargin < proven_[link]) continue;
+      if (implied * kLeastFold > links_[link].capacity || implied * kProofMargin < links_[link].proven) continue;
       by_link[link].stages.push_back(stage);
       by_link[link].capacity = std::min(by_link[link].capacity, implied);
     }
@@ -81,7 +85,7 @@ class Explanation {
       if (!verdicts_[stage].slow) continue;
       const TableStage& later = table_.stages()[stage];
       const bool waited = std::any_of(direct.begin(), direct.end(), [&](int cause) {
-        return same_chain(table_.at(cause), later) && table_.at(cause).phase < later.phase;
+        return is_same_chain(table_.at(cause), later) && table_.at(cause).phase < later.phase;
       });
       if (waited) suspect.stages.push_back(static_cast<int>(stage));
     }
@@ -96,7 +100,9 @@ class Explanation {
       if (!verdict.seen || verdict.slow) continue;
       const double load = load_on(suspect.link, static_cast<int>(stage), *verdict.latest);
       if (load <= 0) continue;
-      if (verdict.seconds < kFast * shared_bytes(suspect.link, load, *verdict.latest) / suspect.capacity) ++count;
+      // Where samples were lost, most of its iterations may have been before anything became slow, but not the last.
+      const double seconds = std::max(verdict.seconds, verdict.latest->stages[stage].seconds);
+      if (seconds < kFast * shared_bytes(suspect.link, load, *verdict.latest) / suspect.capacity) ++count;
     }
     return count;
   }
@@ -123,17 +129,18 @@ class Explanation {
     return open;
   }
 
-  double fold(const Suspect& suspect) const { return capacities_[index(suspect.link)] / suspect.capacity; }
+  double fold(const Suspect& suspect) const { return links_[index(suspect.link)].capacity / suspect.capacity; }
 
-  // The suspects that explain most of what is not explained yet: several where nothing tells them apart.
+  // The suspects that explain most of what is not explained yet, those first that others were seen to use: several
+  // where nothing tells them apart.
   std::vector<const Suspect*> most_telling() const {
-    int most = 0;
+    std::pair<int, bool> most{0, false};
     std::vector<const Suspect*> best;
     std::vector<int> covered;
     for (const Suspect& suspect : suspects_) {
       const std::vector<int> open = open_stages(suspect);
-      const int score = static_cast<int>(open.size()) - suspect.against;
-      if (open.empty() || score < most || score <= 0) continue;
+      const std::pair<int, bool> score{static_cast<int>(open.size()) - suspect.against, suspect.taken};
+      if (open.empty() || score < most || score.first <= 0) continue;
       if (score > most || (open != covered && fold(suspect) * kSimilarFold < fold(*best.front()))) {
         best.clear();
         covered = open;
@@ -155,24 +162,27 @@ class Explanation {
   }
 
   Blame blame_of(const Suspect& suspect) const {
-    Blame blame{suspect.link, suspect.capacity, static_cast<int>(suspect.stages.size()), 1, 0};
+    Blame blame{suspect.link, suspect.capacity, static_cast<int>(suspect.stages.size()), 1, 0, suspect.taken};
     for (const int stage : suspect.stages) blame.excess = std::max(blame.excess, verdicts_[index(stage)].excess);
     return blame;
   }
 
   const StageTable& table_;
   const std::vector<StageVerdict>& verdicts_;
-  const std::vector<double>& capacities_;
-  const std::vector<double>& proven_;
+  const std::vector<LinkFacts>& links_;
   std::vector<Suspect> suspects_;
   std::vector<bool> explained_;  // by stage
 };
 
 }  // namespace
 
+bool is_taken(const LinkFacts& link, double capacity) {
+  return link.others >= kNoticed * link.nominal && link.others >= kMostOfIt * (link.nominal - capacity);
+}
+
 std::vector<Blame> explain_slow_stages(const StageTable& table, const std::vector<StageVerdict>& verdicts,
-                                       const std::vector<double>& capacities, const std::vector<double>& proven) {
-  return Explanation(table, verdicts, capacities, proven).run();
+                                       const std::vector<LinkFacts>& links) {
+  return Explanation(table, verdicts, links).run();
 }
 
 }  // namespace dssync

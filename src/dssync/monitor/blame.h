@@ -4,22 +4,21 @@
 
 #include <vector>
 
-#include "dssync/monitor/observation.h"
+#include "dssync/monitor/stage_judge.h"
 #include "dssync/monitor/stage_table.h"
 
 namespace dssync {
 
-// What the last iterations say about one stage.
-struct StageVerdict {
-  bool seen = false;   // often enough to say something
-  bool slow = false;   // longer than the capacities explain
-  double seconds = 0;  // median
-  double excess = 1;   // median of seconds / expected, with the stage's usual overhead taken off
-  // In the order of its loads in the table: the capacity with which this link alone would explain the time it took, if
-  // all that is on the link goes through meanwhile. What truly goes through is at most that, so the capacity is, too.
-  std::vector<double> implied;
-  const IterationView* latest = nullptr;  // the last iteration that it was seen in
+// What is known of a link beside the stages' times, in bytes per second.
+struct LinkFacts {
+  double nominal = 0;
+  double capacity = 0;  // as assumed
+  double proven = 0;    // lately
+  double others = 0;    // what others put on it, as its host's interface counts; 0 where nobody counts
 };
+
+// Whether others explain that a link has only this capacity left: they send most of what it lacks.
+bool is_taken(const LinkFacts& link, double capacity);
 
 struct Blame {
   LinkId link = kNone;
@@ -27,10 +26,12 @@ struct Blame {
   int stages = 0;        // slow ones that it explains
   double excess = 1;     // the largest of them
   int alternatives = 0;  // other links that explain the same stages as well: all of them are blamed
+  bool taken = false;    // by others, who were seen: it is no mere suspect
 };
 
-// By link: `capacities` as assumed, and `proven` ones lately. Deterministic.
+// Facts by link. As few links as possible; of those that explain as much, the ones that others were seen to use.
+// Deterministic.
 std::vector<Blame> explain_slow_stages(const StageTable& table, const std::vector<StageVerdict>& verdicts,
-                                       const std::vector<double>& capacities, const std::vector<double>& proven);
+                                       const std::vector<LinkFacts>& links);
 
 }  // namespace dssync

@@ -64,6 +64,18 @@ std::vector<const IterationView*> History::complete(std::size_t stage) const {
   return result;
 }
 
+double History::others_on(std::size_t link, double framing) const {
+  double bytes = 0;
+  double seconds = 0;
+  std::size_t count = 0;
+  for (auto view = views_.rbegin(); view != views_.rend() && count < window_; ++view, ++count) {
+    if (view->counted[link].seconds <= 0) continue;
+    bytes += view->counted[link].bytes - framing * view->bytes[link];
+    seconds += view->counted[link].seconds;
+  }
+  return bytes > 0 ? bytes / seconds : 0;
+}
+
 double History::compute_seconds() const {
   return median(latest(kComputing, [](const IterationView& view) { return view.compute_seconds; }));
 }

@@ -43,6 +43,10 @@ class History {
     return values;
   }
 
+  // What others put on the link in the last window of iterations, in bytes per second, as far as its host counts: all
+  // that it counted, but for `framing` times the bytes of the stages.
+  double others_on(std::size_t link, double framing) const;
+
   // The last window of iterations in which all members told how long the stage took, latest first.
   std::vector<const IterationView*> complete(std::size_t stage) const;
 

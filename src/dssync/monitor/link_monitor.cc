@@ -10,13 +10,12 @@
 #include "dssync/monitor/cables.h"
 #include "dssync/monitor/history.h"
 #include "dssync/monitor/observation.h"
-#include "dssync/monitor/overhead.h"
+#include "dssync/monitor/probe_result.h"
+#include "dssync/monitor/stage_judge.h"
 
 namespace dssync {
 namespace {
 
-// Before a stage's overhead is known it must be this much slower than expected to be called slow.
-constexpr double kUncalibrated = 2.0;
 // A correction that is smaller leaves an estimate as it is: plans should not follow noise.
 constexpr double kLeastCorrection = 1.1;
 // A suspect of which so much more was proven is none.
@@ -25,11 +24,23 @@ constexpr double kCleared = 1.5;
 constexpr std::int64_t kPatience = 4;
 // A suspect through which probes brought so much more of its capacity than through another is not likely.
 constexpr double kDistinct = 1.1;
-// A slow link that turned out to be faster is probed for so many windows more: probes that meet other traffic find less
-// than there is.
+// A slow link that turned out to be so much faster is probed for so many windows more: probes that meet other traffic
+// find less than there is.
+constexpr double kFaster = 1.25;
 constexpr std::int64_t kRecovery = 2;
+// A link that was slow in the last so many windows is watched: a plan that spares it would not show that it is slow
+// again.
+constexpr std::int64_t kWatch = 64;
+// What stages prove of it then is less than this part of its capacity ...
+constexpr double kSpared = 0.5;
+// ... they take only so many times as long as usual ...
+constexpr double kHint = 1.1;
+// ... and a probe that brings so many times less than it should shows it.
+constexpr double kSlowProbe = 3;
 // What was heard so many windows ago is still true.
 constexpr std::int64_t kFresh = 4;
+// Bytes on an interface for each byte of an average, at most: headers, acknowledgements, some that are sent again.
+constexpr double kFraming = 1.1;
 
 std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
@@ -38,10 +49,14 @@ struct LinkState {
   double capacity = 0;
   double high = 0;
   double proven = 0;  // lately, by stages and probes
+  double seen = 0;    // of that, by stages
+  double others = 0;  // what others put on it lately
   double probed = 0;  // by the last probe
   std::int64_t probed_at = -1;
   std::int64_t raised_at = -1;  // iteration that showed that it is faster; -1: none
   std::int64_t slow_since = -1;
+  std::int64_t slow_until = -1;  // the last iteration in which it was slow beyond doubt; -1: never
+  double when_slow = 0;          // its capacity then
   std::int64_t heard = -1;
   int suspects = 0;  // group of links that could not be told apart; 0: none
   std::int64_t suspected_since = -1;
@@ -62,7 +77,8 @@ class LinkMonitor::State {
       : nominal(topology),
         history(topology.links().size(), index(settings.window), settings.forget_iterations),
         options_(settings),
-        cables_(topology) {
+        cables_(topology),
+        judge_(settings.tolerance, settings.slack_seconds) {
     for (const Link& link : nominal.links()) {
       LinkState state;
       state.nominal = state.capacity = state.high = link.capacity.bytes_per_second;
@@ -75,17 +91,18 @@ class LinkMonitor::State {
     const std::vector<LinkState> before = links_;
     for (LinkState& link : links_) link.reason.clear();
     const SampleBatch batch = sane(raw);
-    const std::shared_ptr<const StageTable> table = history.table();
+    const std::shared_ptr<const StageTable> previous = history.table();
     history.add(batch);
-    if (history.table() != table) overheads_.assign(index(history.table()->size()), Overhead());
+    if (history.table() != previous) judge_.start(index(history.table()->size()));
     take_probes(batch.probes);
     if (!history.empty()) {
       prove();
-      verdicts_ = judge_stages();
+      count_others();
+      verdicts_ = judge_.judge(history, capacities());
       blame();
-      verdicts_ = judge_stages();
+      verdicts_ = judge_.judge(history, capacities());
       follow_slow_links();
-      learn_overheads();
+      judge_.learn(verdicts_, table(), capacities());
     }
     grow_unheard();
     settle();
@@ -97,8 +114,8 @@ class LinkMonitor::State {
     std::vector<std::pair<double, LinkId>> doubtful;
     for (std::size_t link = 0; link < links_.size(); ++link) {
       const LinkState& state = links_[link];
-      if (!state.slow()) continue;
-      if (state.suspects != 0 || !recently(state.heard) || is_recovering(state)) {
+      const bool is_doubtful = state.suspects != 0 || !recently(state.heard) || is_recovering(state);
+      if ((state.slow() && is_doubtful) || is_watched(state)) {
         doubtful.emplace_back(-high_of(state) / state.capacity, static_cast<LinkId>(link));
       }
     }
@@ -125,6 +142,19 @@ class LinkMonitor::State {
     return std::any_of(links_.begin(), links_.end(), [this](const LinkState& link) { return is_recovering(link); });
   }
 
+  bool relapsing() const {
+    for (std::size_t number = 0; number < verdicts_.size(); ++number) {
+      if (!verdicts_[number].seen || verdicts_[number].excess < kHint) continue;
+      const LinkLoads& loads = table().stages()[number].loads;
+      const bool is_hint = std::any_of(loads.begin(), loads.end(), [this](const auto& load) {
+        const LinkState& link = links_[index(load.first)];
+        return is_watched(link) && !was_probed_lately(link);
+      });
+      if (is_hint) return true;
+    }
+    return false;
+  }
+
   // By link.
   std::vector<Bandwidth> likely() const {
     std::vector<Bandwidth> capacities;
@@ -136,18 +166,45 @@ class LinkMonitor::State {
     return capacities;
   }
 
+  Topology assumed() const {
+    std::vector<Bandwidth> bandwidths;
+    for (const LinkState& link : links_) bandwidths.push_back({link.capacity});
+    return nominal.with_capacities(bandwidths);
+  }
+
   const Topology nominal;
   History history;
   std::vector<LinkEstimate> estimates;
   std::vector<LinkFinding> findings;
 
  private:
+  std::vector<double> capacities() const {
+    std::vector<double> result;
+    for (const LinkState& link : links_) result.push_back(link.capacity);
+    return result;
+  }
+
+  std::vector<double> capacities_without_slow_links() const {
+    std::vector<double> result;
+    for (const LinkState& link : links_) result.push_back(link.slow() ? INFINITY : link.capacity);
+    return result;
+  }
+
   bool recently(std::int64_t iteration) const {
     return iteration >= 0 && now() - iteration <= kFresh * options_.window;
   }
 
   bool is_recovering(const LinkState& link) const {
     return link.slow() && link.raised_at >= 0 && now() - link.raised_at < kRecovery * options_.window;
+  }
+
+  bool was_probed_lately(const LinkState& link) const {
+    return link.probed_at >= 0 && now() - link.probed_at <= kRecovery * options_.window;
+  }
+
+  bool is_watched(const LinkState& link) const {
+    return link.suspects == 0 && link.slow_until >= 0 && now() - link.slow_until <= kWatch * options_.window &&
+           link.seen < kSpared * link.capacity;
   }
 
   double high_of(const LinkState& link) const { return recently(link.heard) ? link.high : link.nominal; }
@@ -166,8 +223,32 @@ class LinkMonitor::State {
         links_[link].most_probed = std::max(links_[link].most_probed, proven[link]);
         ++links_[link].probes;
       }
+      watch(together);
       first = end;
     }
+  }
+
+  // A slow transfer tells of a watched link where nothing else on its path is in doubt.
+  void watch(const std::vector<ProbeSample>& probes) {
+    for (const SlowTransfer& transfer : slow_transfers(probes, assumed(), kSlowProbe)) {
+      std::vector<SlowTransfer::Crossing> doubtful;
+      for (const SlowTransfer::Crossing& crossing : transfer.path) {
+        const LinkState& state = links_[index(crossing.link)];
+        if (state.suspects != 0 || is_watched(state)) doubtful.push_back(crossing);
+      }
+      const bool clear = std::all_of(doubtful.begin(), doubtful.end(), [&](const SlowTransfer::Crossing& crossing) {
+        return links_[index(crossing.link)].suspects == 0 && cables_.in_series(crossing.link, doubtful.front().link);
+      });
+      if (!clear) continue;
+      for (const auto& [link, capacity] : doubtful) find_slow_again(links_[index(link)], capacity);
+    }
+  }
+
+  void find_slow_again(LinkState& state, double capacity) const {
+    state.capacity = std::max(state.seen, capacity);
+    if (!state.slow()) state.slow_since = now();
+    state.reason = fmt::format("a probe brought only {} through it", text_of(capacity));
+    hear(state, state.capacity, now());
   }
 
   // ---- What is proven: no stage has to be slow for that.
@@ -177,7 +258,7 @@ class LinkMonitor::State {
       const std::vector<double> values =
           history.latest(window(), [link](const IterationView& view) { return view.proven[link]; });
       LinkState& state = links_[link];
-      state.proven = values.size() < window() ? 0 : median(values);
+      state.proven = state.seen = values.size() < window() ? 0 : median(values);
       const bool fresh = state.probed_at >= 0 && now() - state.probed_at <= options_.window;
       if (fresh) state.proven = std::max(state.proven, state.probed);
       if (fresh && state.slow() && state.probed < kLeastCorrection * state.capacity) {
@@ -190,8 +271,7 @@ class LinkMonitor::State {
         acquit(state, fmt::format("{} went through it", text_of(state.proven)));
         continue;
       }
-      state.raised_at = now();
-      raise(static_cast<LinkId>(link), state.proven, fmt::format("{} went through it", text_of(state.proven)));
+      show_faster(static_cast<LinkId>(link), state.proven, fmt::format("{} went through it", text_of(state.proven)));
     }
   }
 
@@ -206,6 +286,12 @@ class LinkMonitor::State {
     link.high = std::clamp(high, link.capacity, link.nominal);
   }
 
+  void show_faster(LinkId link, double capacity, std::string reason) {
+    LinkState& state = links_[index(link)];
+    if (state.suspects == 0 && capacity > kFaster * state.capacity) state.raised_at = now();
+    raise(link, capacity, std::move(reason));
+  }
+
   // Whatever was learned about stages on the link was learned with a wrong capacity; but not where it was only
   // suspected for a while.
   void raise(LinkId link, double capacity, std::string reason) {
@@ -214,81 +300,32 @@ class LinkMonitor::State {
     state.high = std::max(state.high, state.capacity);
     state.reason = std::move(reason);
     if (state.suspects != 0) return;
-    for (int stage = 0; history.table() && stage < table().size(); ++stage) {
-      const LinkLoads& loads = table().at(stage).loads;
-      const bool uses =
-          std::any_of(loads.begin(), loads.end(), [link](const auto& load) { return load.first == link; });
-      if (uses) overheads_[index(stage)].doubt();
-    }
-  }
-
-  // ---- Which stages are slow.
-
-  double expected(const TableStage& stage, const IterationView& view, bool without_slow_links = false) const {
-    double busiest = 0;
-    for (const auto& [link, load] : stage.loads) {
-      if (without_slow_links && links_[index(link)].slow()) continue;
-      busiest = std::max(busiest, view.bytes[index(link)] / links_[index(link)].capacity);
-    }
-    return busiest + stage.latency_seconds;
-  }
-
-  std::vector<StageVerdict> judge_stages() const {
-    std::vector<StageVerdict> verdicts;
-    for (std::size_t stage = 0; stage < overheads_.size(); ++stage) verdicts.push_back(judge(stage));
-    return verdicts;
-  }
-
-  StageVerdict judge(std::size_t number) const {
-    StageVerdict verdict;
-    const TableStage& stage = table().stages()[number];
-    const std::vector<const IterationView*> views = history.complete(number);
-    verdict.implied.assign(stage.loads.size(), 0);
-    // Two of three are enough where something is very slow; one is not.
-    if (views.size() * 2 <= window() || stage.loads.empty()) return verdict;
-    const double overhead = overheads_[number].factor();
-    std::vector<double> ratios;
-    std::vector<double> seconds;
-    std::vector<double> late;
-    for (const IterationView* view : views) {
-      seconds.push_back(view->stages[number].seconds);
-      ratios.push_back(seconds.back() / expected(stage, *view));
-      late.push_back(seconds.back() - overhead * expected(stage, *view));
-    }
-    verdict.seen = true;
-    verdict.latest = views.front();
-    verdict.seconds = median(seconds);
-    verdict.excess = median(ratios) / overhead;
-    const double limit = overheads_[number].known() ? options_.tolerance * overhead : kUncalibrated;
-    verdict.slow = median(ratios) > limit && median(late) > options_.slack_seconds;
-    for (std::size_t i = 0; i < stage.loads.size(); ++i) {
-      verdict.implied[i] = overhead * median_rate(stage.loads[i].first, number, views);
-    }
-    return verdict;
-  }
-
-  // All that is on the link, over the time that the stage takes.
-  static double median_rate(LinkId link, std::size_t stage, const std::vector<const IterationView*>& views) {
-    std::vector<double> rates;
-    for (const IterationView* view : views) rates.push_back(view->bytes[index(link)] / view->stages[stage].seconds);
-    return median(rates);
+    if (history.table()) judge_.doubt(link, table());
   }
 
   // ---- Who is to blame.
 
   void blame() {
-    std::vector<double> capacities;
-    std::vector<double> proven;
-    for (const LinkState& link : links_) {
-      capacities.push_back(link.capacity);
-      proven.push_back(link.proven);
-    }
-    const std::vector<Blame> blames = explain_slow_stages(table(), verdicts_, capacities, proven);
+    std::vector<LinkFacts> facts;
+    for (const LinkState& link : links_) facts.push_back(facts_of(link));
+    const std::vector<Blame> blames = explain_slow_stages(table(), verdicts_, facts);
     for (std::size_t first = 0; first < blames.size();) {
       const std::size_t end = first + index(blames[first].alternatives) + 1;
-      const bool one_cable = is_one_cable(blames, first, end);
-      if (!one_cable) ++groups_;
-      for (; first < end; ++first) convict(blames[first], one_cable ? 0 : groups_);
+      const bool certain = blames[first].taken || is_one_cable(blames, first, end);
+      if (!certain) ++groups_;
+      for (; first < end; ++first) convict(blames[first], certain ? 0 : groups_);
+    }
+  }
+
+  static LinkFacts facts_of(const LinkState& link) { return {link.nominal, link.capacity, link.proven, link.others}; }
+
+  // Interfaces tell what nobody could tell apart before: of suspects of which others take what is missing, it is those.
+  void count_others() {
+    for (std::size_t link = 0; link < links_.size(); ++link) links_[link].others = history.others_on(link, kFraming);
+    for (const LinkState& state : links_) {
+      if (state.suspects == 0 || !is_taken(facts_of(state), state.capacity)) continue;
+      decide(state.suspects,
+             [this](LinkId link) { return is_taken(facts_of(links_[index(link)]), links_[index(link)].capacity); });
     }
   }
 
@@ -314,22 +351,23 @@ class LinkMonitor::State {
     link.reason = fmt::format("{} {} took up to {:.1f} times as long as expected", blame.stages,
                               blame.stages == 1 ? "stage that crosses it" : "stages that cross it", blame.excess);
     if (suspects != 0) link.reason += fmt::format(", which {} other links would explain as well", blame.alternatives);
+    if (blame.taken) link.reason += fmt::format("; others send {} over it", text_of(link.others));
     hear(link, link.capacity, now());
   }
 
   // ---- Slow links: still slow? As slow?
 
   void follow_slow_links() {
+    const std::vector<double> others = capacities_without_slow_links();
     for (std::size_t link = 0; link < links_.size(); ++link) {
       LinkState& state = links_[link];
       if (!state.slow() || !state.reason.empty()) continue;
-      const auto [high, iteration] = upper_bound(static_cast<LinkId>(link));
+      const auto [high, iteration] = upper_bound(static_cast<LinkId>(link), others);
       if (!std::isfinite(high)) continue;
       hear(state, high, iteration);
       const double capacity = std::max(state.proven, high);
       if (capacity > kLeastCorrection * state.capacity) {
-        state.raised_at = now();
-        raise(static_cast<LinkId>(link), capacity, "stages that cross it take less time than before");
+        show_faster(static_cast<LinkId>(link), capacity, "stages that cross it take less time than before");
       } else if (capacity * kLeastCorrection < state.capacity) {
         state.capacity = capacity;
         state.reason = "stages that cross it take more time than before";
@@ -337,15 +375,16 @@ class LinkMonitor::State {
     }
   }
 
-  // From stages whose time only this link explains; infinite where there is none. With the iteration that told.
-  std::pair<double, std::int64_t> upper_bound(LinkId link) const {
+  // From stages whose time only this link explains, given the capacities of `others` that are not slow; infinite where
+  // there is none. With the iteration that told.
+  std::pair<double, std::int64_t> upper_bound(LinkId link, const std::vector<double>& others) const {
     std::pair<double, std::int64_t> least{INFINITY, -1};
     for (std::size_t number = 0; number < verdicts_.size(); ++number) {
       const StageVerdict& verdict = verdicts_[number];
       if (!verdict.seen) continue;
       const LinkLoads& loads = table().stages()[number].loads;
       for (std::size_t i = 0; i < loads.size(); ++i) {
-        if (loads[i].first == link && is_told_by(link, number)) {
+        if (loads[i].first == link && is_told_by(link, number, others)) {
           least = std::min(least, std::pair(verdict.implied[i], verdict.latest->iteration));
         }
       }
@@ -353,25 +392,15 @@ class LinkMonitor::State {
     return least;
   }
 
-  bool is_told_by(LinkId link, std::size_t number) const {
+  bool is_told_by(LinkId link, std::size_t number, const std::vector<double>& others) const {
     const StageVerdict& verdict = verdicts_[number];
     const TableStage& stage = table().stages()[number];
-    const double others = overheads_[number].factor() * expected(stage, *verdict.latest, true);
-    if (verdict.seconds < options_.tolerance * others + options_.slack_seconds) return false;
+    const double usual = judge_.usual_seconds(number, table(), *verdict.latest, others);
+    if (verdict.seconds < options_.tolerance * usual + options_.slack_seconds) return false;
     const auto need = [&](LinkId id) { return verdict.latest->bytes[index(id)] / links_[index(id)].capacity; };
     return std::all_of(stage.loads.begin(), stage.loads.end(), [&](const auto& load) {
       return !links_[index(load.first)].slow() || need(load.first) <= kLeastCorrection * need(link);
     });
-  }
-
-  void learn_overheads() {
-    for (std::size_t stage = 0; stage < verdicts_.size(); ++stage) {
-      const StageVerdict& verdict = verdicts_[stage];
-      if (!verdict.seen || verdict.slow) continue;
-      const double ratio = verdict.seconds / expected(table().stages()[stage], *verdict.latest);
-      overheads_[stage].add(ratio);
-      overheads_[stage].lower_to(ratio);
-    }
   }
 
   // ---- What time does.
@@ -391,16 +420,19 @@ class LinkMonitor::State {
     for (LinkId link = 0; link < static_cast<LinkId>(links_.size()); ++link) {
       const LinkState& state = links_[index(link)];
       if (state.suspects == 0 || now() - state.suspected_since < kPatience * options_.window) continue;
-      const int group = state.suspects;
-      std::vector<LinkId> innocent;
-      for_each_suspect(group, [&](LinkId other) {
-        if (!is_likely(other)) innocent.push_back(other);
-      });
-      for (const LinkId other : innocent) {
-        acquit(links_[index(other)], "another link is more likely to be slow");
-      }
-      for_each_suspect(group, [&](LinkId other) { links_[index(other)].suspects = 0; });
+      decide(state.suspects, [this](LinkId other) { return is_likely(other); });
     }
+  }
+
+  // Ends the doubt about a group of suspects.
+  template <typename Predicate>
+  void decide(int group, Predicate is_guilty) {
+    std::vector<LinkId> innocent;
+    for_each_suspect(group, [&](LinkId link) {
+      if (!is_guilty(link)) innocent.push_back(link);
+    });
+    for (const LinkId link : innocent) acquit(links_[index(link)], "another link is more likely to be slow");
+    for_each_suspect(group, [&](LinkId link) { links_[index(link)].suspects = 0; });
   }
 
   // Of its group: those that slow probes crossed, and of them the slowest, since busy hosts hold up all probes alike.
@@ -463,6 +495,11 @@ class LinkMonitor::State {
 
   void report(const std::vector<LinkState>& before) {
     findings.clear();
+    for (LinkState& link : links_) {
+      if (!link.slow() || link.suspects != 0) continue;
+      link.slow_until = now();
+      link.when_slow = link.capacity;
+    }
     for (std::size_t link = 0; link < links_.size(); ++link) {
       if (links_[link].capacity == before[link].capacity) continue;
       findings.push_back(
@@ -481,6 +518,8 @@ class LinkMonitor::State {
       estimate.slow_since = link.slow_since;
       estimate.heard = link.heard;
       estimate.ambiguous = link.suspects != 0;
+      estimate.others = {link.others};
+      if (is_watched(link)) estimate.watched_for = {link.when_slow};
       estimate.probes = link.probes;
       estimate.probed = {link.most_probed};
       estimates.push_back(estimate);
@@ -490,7 +529,7 @@ class LinkMonitor::State {
   const MonitorOptions options_;
   std::vector<LinkState> links_;
   const Cables cables_;
-  std::vector<Overhead> overheads_;  // by stage
+  StageJudge judge_;
   std::vector<StageVerdict> verdicts_;
   int groups_ = 0;  // of suspects, so far
 };
@@ -512,17 +551,15 @@ const std::vector<LinkEstimate>& LinkMonitor::estimates() const { return state_-
 
 const std::vector<LinkFinding>& LinkMonitor::findings() const { return state_->findings; }
 
-Topology LinkMonitor::estimated() const {
-  std::vector<Bandwidth> capacities;
-  for (const LinkEstimate& estimate : state_->estimates) capacities.push_back(estimate.capacity);
-  return state_->nominal.with_capacities(capacities);
-}
+Topology LinkMonitor::estimated() const { return state_->assumed(); }
 
 Topology LinkMonitor::likely() const { return state_->nominal.with_capacities(state_->likely()); }
 
 bool LinkMonitor::undecided() const { return state_->undecided(); }
 
 bool LinkMonitor::recovering() const { return state_->recovering(); }
+
+bool LinkMonitor::relapsing() const { return state_->relapsing(); }
 
 std::vector<LinkId> LinkMonitor::links_to_probe() const { return state_->links_to_probe(); }
 

@@ -38,6 +38,8 @@ struct LinkEstimate {
   std::int64_t slow_since = -1;  // iteration; -1: not slow
   std::int64_t heard = -1;       // the last iteration that confirmed or corrected it; -1: never
   bool ambiguous = false;        // it is one of several that explain the same samples equally well
+  Bandwidth others;              // what others put on it lately, as its host's interface counts; 0 where nobody counts
+  Bandwidth watched_for;         // what it had when it was slow last, if it is watched for that; else 0
   // Since it was suspected last: in how many iterations probes crossed it, and the most that they brought through it.
   int probes = 0;
   Bandwidth probed;
@@ -83,8 +85,13 @@ class LinkMonitor {
   // Whether a slow link has turned out to be faster, a few iterations ago at most: probes will tell how fast it is.
   bool recovering() const;
 
+  // Whether a link that was slow a while ago may be so again: stages that cross it take a little longer than usual, and
+  // it was not probed lately.
+  bool relapsing() const;
+
   // Slow links of which too little is heard to know whether they still are, those that have turned out to be faster,
-  // and those that nobody could tell apart. Most doubtful first. What to do about it: probe.h.
+  // those that nobody could tell apart, and those that were slow a while ago and are spared by the plan in force, so
+  // that its stages would not show it. Most doubtful first. What to do about it: probe.h.
   std::vector<LinkId> links_to_probe() const;
 
   // Median over the last iterations of what the slowest worker computes in one; 0 before the first sample.

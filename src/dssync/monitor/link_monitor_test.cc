@@ -137,6 +137,62 @@ TEST(LinkMonitorTest, FindsANicThatIsOnlySlightlyContendedByProbesOfBusyHosts) {
   EXPECT_GE(found, 9);
 }
 
+// No probe is needed, and no doubt arises, where an interface counts more than was sent.
+TEST(LinkMonitorTest, FindsTheNicThatOthersUseAsItsInterfaceCounts) {
+  for (const auto& [name, topology] : networks()) {
+    const std::string from = topology.node(topology.host_at(1)).name;
+    const std::string to = topology.node(topology.host_at(0)).name;
+    for (unsigned seed = 1; seed <= 5; ++seed) {
+      for (const double left : {30.0, 60.0}) {
+        SCOPED_TRACE(name + ", seed " + std::to_string(seed) + ", left " + std::to_string(left));
+        AdaptiveRun::Options options = watching(seed, 0.03);
+        options.probes = false;
+        AdaptiveRun run(topology, options);
+        testing::contend(run, {}, 0);
+        for (int i = 0; i < 12; ++i) {
+          run.iterations(1);
+          EXPECT_THAT(run.slow_links(), IsEmpty());
+        }
+        testing::contend(run, {from + " out", to + " in"}, left);
+        for (int i = 0; i < 24; ++i) {
+          run.iterations(1);
+          EXPECT_THAT(run.slow_links(), ::testing::IsSubsetOf({from + " out", to + " in"}));
+          EXPECT_FALSE(run.monitor.undecided());
+        }
+        EXPECT_THAT(run.slow_links(), Not(IsEmpty()));
+      }
+    }
+  }
+}
+
+std::vector<std::string> slow_beyond_doubt(const LinkMonitor& monitor) {
+  std::vector<std::string> names;
+  for (std::size_t link = 0; link < monitor.estimates().size(); ++link) {
+    const LinkEstimate& estimate = monitor.estimates()[link];
+    if (estimate.slow_since >= 0 && !estimate.ambiguous) names.push_back(monitor.nominal().links()[link].name);
+  }
+  return names;
+}
+
+// They use a NIC, but what is slow is something else.
+TEST(LinkMonitorTest, OthersWhoTakeLittleExplainLittle) {
+  for (const double core : {50.0, 200.0}) {
+    for (unsigned seed = 1; seed <= 5; ++seed) {
+      SCOPED_TRACE("core " + std::to_string(core) + ", seed " + std::to_string(seed));
+      AdaptiveRun run(two_racks(core), watching(seed));
+      testing::contend(run, {"rack0-1 out"}, 170);
+      run.iterations(12);
+      run.simulation.change_network(run.simulation.now(), with_links(two_racks(core / 8), "rack0-1 out", 170));
+      for (int i = 0; i < 12; ++i) {
+        run.iterations(1);
+        EXPECT_THAT(slow_beyond_doubt(run.monitor),
+                    ::testing::IsSubsetOf({"rack0 up", "rack0 down", "rack1 up", "rack1 down"}));
+      }
+      EXPECT_THAT(slow_beyond_doubt(run.monitor), SizeIs(4));
+    }
+  }
+}
+
 TEST(LinkMonitorTest, ASlowWorkerIsNoSlowLink) {
   for (const auto& [name, topology] : networks()) {
     for (const double compute : {0.1, 0.5}) {
@@ -318,6 +374,8 @@ TEST(LinkMonitorTest, IgnoresNonsense) {
     batch.stages.push_back({-5, 0, 0, 1e6, 1});
     batch.workers.push_back({iteration, 99, 1, 1});
     batch.workers.push_back({iteration, 0, std::nan(""), 1});
+    batch.workers.push_back({iteration, 0, 1, 1, 1, -1, 0});
+    batch.workers.push_back({iteration, 99, 1, 1, 1, 1e9, 1e9});
     batch.probes.push_back({iteration, 0, 99, 1e6, 1});
     batch.probes.push_back({iteration, 0, 1, 0, 1});
     dirty->add(batch);

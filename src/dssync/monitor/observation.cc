@@ -6,10 +6,10 @@
 #include <tuple>
 #include <utility>
 
-#include "dssync/topology/routes.h"
-
 namespace dssync {
 namespace {
+
+constexpr double kBuffered = 256e3;  // bytes that a connection may hold back
 
 std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
@@ -35,6 +35,7 @@ class Observer {
     view_.stages.resize(index(table.size()));
     view_.bytes.resize(links, 0);
     view_.proven.resize(links, 0);
+    view_.counted.resize(links);
   }
 
   IterationView run(const SampleBatch& batch) {
@@ -96,13 +97,20 @@ class Observer {
         continue;
       }
       stage.seconds = stage.seconds > 0 ? std::min(stage.seconds, seconds[i]) : seconds[i];
-      prove(stage_at(number).members[i].outgoing, volume_of(number), seconds[i]);
-      prove(stage_at(number).members[i].incoming, volume_of(number), seconds[i]);
+      prove(stage_at(number).members[i].incoming, volume_of(number), 0, seconds[i]);
+      prove(stage_at(number).members[i].outgoing, volume_of(number), kBuffered * peers_of(stage_at(number)),
+            seconds[i]);
     }
   }
 
-  void prove(const LinkLoads& loads, double volume, double seconds) {
-    for (const auto& [link, load] : loads) raise(view_.proven[index(link)], load * volume / seconds);
+  // What was received has come. Of what was sent, some may still wait in this host when the member's part is done.
+  void prove(const LinkLoads& loads, double volume, double waiting, double seconds) {
+    for (const auto& [link, load] : loads) raise(view_.proven[index(link)], (load * volume - waiting) / seconds);
+  }
+
+  // To which a member sends.
+  static double peers_of(const TableStage& stage) {
+    return stage.stage.kind == Stage::Kind::kAllReduce ? 1 : static_cast<double>(stage.members.size() - 1);
   }
 
   // Stages of one phase start together, when the phase before has ended at all their members: what they put on a link
@@ -113,14 +121,13 @@ class Observer {
     double longest = 0;
     bool complete = true;
     std::size_t stage = first;
-    for (; stage < seconds_.size() && stage_at(stage).round == front.round && stage_at(stage).group == front.group &&
-           stage_at(stage).phase == front.phase;
+    for (; stage < seconds_.size() && is_same_chain(stage_at(stage), front) && stage_at(stage).phase == front.phase;
          ++stage) {
       complete = complete && view_.stages[stage].complete;
       raise(longest, *std::max_element(seconds_[stage].begin(), seconds_[stage].end()));
       for (const auto& [link, load] : stage_at(stage).loads) loads[index(link)] += load * volume_of(stage);
     }
-    if (complete && stage > first + 1) {
+    if (complete) {
       for (std::size_t link = 0; link < loads.size(); ++link) raise(view_.proven[link], loads[link] / longest);
     }
     return stage;
@@ -130,10 +137,20 @@ class Observer {
     for (const WorkerSample& sample : workers) {
       if (sample.rank < 0 || sample.rank >= table_.workers()) continue;
       raise(view_.compute_seconds, sample.compute_seconds);
+      const auto [out, in] = table_.cable_of(sample.rank);
+      count(out, sample.counted_out, sample.counted_seconds);
+      count(in, sample.counted_in, sample.counted_seconds);
       if (sample.sync_seconds <= 0) continue;
       const bool first = view_.sync_seconds <= 0;
       view_.sync_seconds = first ? sample.sync_seconds : std::min(view_.sync_seconds, sample.sync_seconds);
     }
+  }
+
+  // Of several workers on a host, whose iterations do not end at the same time, the one that counted least.
+  void count(LinkId link, double bytes, double seconds) {
+    if (link == kNone || seconds <= 0) return;
+    CountedBytes& counted = view_.counted[index(link)];
+    if (counted.seconds <= 0 || bytes / seconds < counted.bytes / counted.seconds) counted = {bytes, seconds};
   }
 
   const StageTable& table_;
@@ -158,7 +175,8 @@ SampleBatch sane(SampleBatch batch) {
   tidy(
       batch.workers,
       [](const WorkerSample& s) {
-        return s.iteration < 0 || !not_negative(s.compute_seconds) || !not_negative(s.sync_seconds);
+        return s.iteration < 0 || !not_negative(s.compute_seconds) || !not_negative(s.sync_seconds) ||
+               !not_negative(s.counted_seconds) || !not_negative(s.counted_out) || !not_negative(s.counted_in);
       },
       [](const WorkerSample& s) { return std::tuple(s.iteration, s.rank); });
   tidy(
@@ -180,32 +198,6 @@ std::vector<SampleBatch> by_iteration(const SampleBatch& batch) {
 
 IterationView observe(const StageTable& table, std::int64_t iteration, const SampleBatch& batch, std::size_t links) {
   return Observer(table, iteration, links).run(batch);
-}
-
-std::vector<double> proven_by_probes(const std::vector<ProbeSample>& probes, const Topology& topology) {
-  std::map<std::tuple<int, Rank, Rank>, ProbeSample> transfers;
-  for (const ProbeSample& probe : probes) {
-    if (std::min(probe.from, probe.to) < 0 || std::max(probe.from, probe.to) >= topology.workers()) continue;
-    const auto [at, added] = transfers.try_emplace({probe.turn, probe.from, probe.to}, probe);
-    if (!added && probe.seconds < at->second.seconds) at->second = probe;
-  }
-  struct Crossing {
-    double bytes = 0;
-    double seconds = 0;
-  };
-  std::map<std::pair<int, LinkId>, Crossing> together;  // by turn
-  std::vector<double> proven(topology.links().size(), 0);
-  for (const auto& [place, probe] : transfers) {
-    const NodeId from = topology.host_at(topology.position_of(probe.from));
-    for (const LinkId link : route(topology, from, topology.host_at(topology.position_of(probe.to)))) {
-      Crossing& crossing = together[{probe.turn, link}];
-      crossing.bytes += probe.bytes;
-      raise(crossing.seconds, probe.seconds);
-      raise(proven[index(link)], probe.bytes / probe.seconds);
-    }
-  }
-  for (const auto& [place, crossing] : together) raise(proven[index(place.second)], crossing.bytes / crossing.seconds);
-  return proven;
 }
 
 }  // namespace dssync

@@ -17,14 +17,21 @@ struct StageView {
   bool complete = false;
 };
 
+// What the interface of a link's host counted.
+struct CountedBytes {
+  double bytes = 0;
+  double seconds = 0;  // 0: nobody counted
+};
+
 struct IterationView {
   std::int64_t iteration = 0;
-  std::vector<StageView> stages;  // by number in the table
-  std::vector<double> volumes;    // by round: bytes of the vector that it averaged
-  std::vector<double> bytes;      // by link: of all stages
-  std::vector<double> proven;     // by link, bytes per second; 0: nothing
-  double compute_seconds = 0;     // of the slowest worker; 0: unknown
-  double sync_seconds = 0;        // the least of all workers; 0: unknown
+  std::vector<StageView> stages;      // by number in the table
+  std::vector<double> volumes;        // by round: bytes of the vector that it averaged
+  std::vector<double> bytes;          // by link: of all stages
+  std::vector<double> proven;         // by link, bytes per second; 0: nothing
+  std::vector<CountedBytes> counted;  // by link
+  double compute_seconds = 0;         // of the slowest worker; 0: unknown
+  double sync_seconds = 0;            // the least of all workers; 0: unknown
 };
 
 // Sorts, drops what makes no sense and copies: the same for any order of the samples.
@@ -32,9 +39,6 @@ SampleBatch sane(SampleBatch batch);
 
 // `batch` holds the samples of one iteration, as sane() leaves them.
 IterationView observe(const StageTable& table, std::int64_t iteration, const SampleBatch& batch, std::size_t links);
-
-// By link: what the probes of one iteration prove, in the best of their turns; 0: nothing.
-std::vector<double> proven_by_probes(const std::vector<ProbeSample>& probes, const Topology& topology);
 
 // The middle one, or the lower of two; 0 of none.
 double median(std::vector<double> values);

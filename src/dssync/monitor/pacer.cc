@@ -31,8 +31,7 @@ void Pacer::add(const std::vector<ProbeSample>& probes, double iteration_seconds
   }
 }
 
-Probe Pacer::next_probe(const LinkMonitor& monitor, std::int64_t iteration, double iteration_seconds) {
-  const bool urgent = monitor.undecided() || monitor.recovering();
+Probe Pacer::next_probe(const LinkMonitor& monitor, std::int64_t iteration, double iteration_seconds, bool urgent) {
   if (iteration < earliest_ || (iteration < planned_ && !urgent)) return {};
   Probe probe = propose_probe(monitor, probes_, iteration_seconds);
   if (probe.transfers.empty()) return probe;

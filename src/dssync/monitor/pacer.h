@@ -17,9 +17,8 @@ class Pacer {
   void add(const std::vector<ProbeSample>& probes, double iteration_seconds);
 
   // The probe for this iteration; without transfers where none is due. Within propose_probe's budget; more often where
-  // suspects have to be told apart or a link has become faster, for then slow iterations cost more, but for at most a
-  // quarter of the time.
-  Probe next_probe(const LinkMonitor& monitor, std::int64_t iteration, double iteration_seconds);
+  // it is urgent, for then slow iterations cost more, but for at most a quarter of the time.
+  Probe next_probe(const LinkMonitor& monitor, std::int64_t iteration, double iteration_seconds, bool urgent);
 
   // Iterations of the next batch, which starts with this one.
   std::size_t batch_size(const LinkMonitor& monitor, std::int64_t iteration, double iteration_seconds) const;

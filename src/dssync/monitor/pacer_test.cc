@@ -36,17 +36,17 @@ TEST(PacerTest, UrgentProbesTakeAQuarterOfTheTimeAtMost) {
 
   Pacer pacer;
   EXPECT_EQ(pacer.batch_size(run.monitor, 100, 0.1), 1);
-  EXPECT_THAT(pacer.next_probe(run.monitor, 100, 0.1).transfers, Not(IsEmpty()));
+  EXPECT_THAT(pacer.next_probe(run.monitor, 100, 0.1, true).transfers, Not(IsEmpty()));
   pacer.add({{100, 0, 1, 1e6, 0.02}}, 0.1);
-  EXPECT_THAT(pacer.next_probe(run.monitor, 101, 0.1).transfers, Not(IsEmpty()));
+  EXPECT_THAT(pacer.next_probe(run.monitor, 101, 0.1, true).transfers, Not(IsEmpty()));
   // 0.06 s are 2.4 quarters of an iteration; the shorter duration of two ends counts, and the longest transfer.
   pacer.add({{101, 2, 3, 1e6, 0.01}, {101, 0, 1, 1e6, 0.12}, {101, 0, 1, 1e6, 0.06}}, 0.1);
   for (const std::int64_t iteration : {102, 103}) {
-    EXPECT_THAT(pacer.next_probe(run.monitor, iteration, 0.1).transfers, IsEmpty());
+    EXPECT_THAT(pacer.next_probe(run.monitor, iteration, 0.1, true).transfers, IsEmpty());
     EXPECT_EQ(pacer.batch_size(run.monitor, iteration, 0.1), 3);
   }
   EXPECT_EQ(pacer.batch_size(run.monitor, 104, 0.1), 1);
-  EXPECT_THAT(pacer.next_probe(run.monitor, 104, 0.1).transfers, Not(IsEmpty()));
+  EXPECT_THAT(pacer.next_probe(run.monitor, 104, 0.1, true).transfers, Not(IsEmpty()));
 }
 
 }  // namespace

@@ -14,6 +14,8 @@ constexpr int kQuiet = 16;  // memories without a change after which one of them
 // A mean over many iterations is no noise, and it misses some of what is slow only for a moment: half the gain will do.
 constexpr double kSteady = 0.5;
 constexpr int kTurns = 3;             // of contention that comes and goes
+constexpr double kSwing = 1.1;        // slower or faster than on average, or it is no turn
+constexpr std::size_t kKinds = 3;     // of networks that it leaves
 constexpr double kNoticeable = 1.05;  // of capacities
 // A change is on trial for so many iterations. If they take this much longer than those before it, it was a mistake:
 // the plan before comes back, and for a while nothing is done about a network that looks like the one that misled us.
@@ -21,7 +23,12 @@ constexpr std::int64_t kTrial = 5;
 constexpr double kWorse = 1.2;
 constexpr std::int64_t kLesson = 128;  // iterations
 constexpr double kAlike = 1.5;         // capacities
+// A link that seems to be faster than the plan in force assumes must have shown this part of it lately, before another
+// plan relies on it; but a proof is awaited for so many iterations at most.
+constexpr double kProof = 0.5;
+constexpr std::int64_t kPatience = 8;
 constexpr std::size_t kNamedLinks = 4;
+constexpr double kMentioned = 0.1;  // of a link that others use
 
 bool same_capacities(const Topology& a, const Topology& b) {
   return std::equal(a.links().begin(), a.links().end(), b.links().begin(),
@@ -74,6 +81,10 @@ std::string text_of(const std::vector<PlanChange::LinkChange>& changes, const To
   for (std::size_t i = 0; i < changes.size() && i < kNamedLinks; ++i) {
     text += fmt::format("{}{} {} -> {}", i == 0 ? "" : ", ", network.link(changes[i].link).name,
                         format_bandwidth(changes[i].from), format_bandwidth(changes[i].to));
+    const bool is_slower = changes[i].to < changes[i].from;
+    if (is_slower && changes[i].others.bytes_per_second > kMentioned * changes[i].from.bytes_per_second) {
+      text += fmt::format(" (others send {})", format_bandwidth(changes[i].others));
+    }
   }
   if (changes.size() > kNamedLinks) text += fmt::format(" and {} more links", changes.size() - kNamedLinks);
   return text.empty() ? "no link changed" : text;
@@ -91,6 +102,7 @@ struct ReplanPolicy::Candidate {
 // What the policy remembers.
 struct ReplanPolicy::Era {
   std::shared_ptr<const StageTable> table;
+  std::shared_ptr<const StageTable> first;  // of the first plan
   Plan plan;
   std::optional<Topology> network;  // that the plan in force was made for
   bool pending = false;             // a change was answered and not adopted yet
@@ -98,6 +110,8 @@ struct ReplanPolicy::Era {
   int doublings = 0;                // of the memory
   std::int64_t calm_since = 0;      // the last change, or the last doubling that was forgotten
   double credit = 0;
+  std::optional<std::int64_t> awaiting_since;  // a proof
+  std::int64_t wave = 0;                       // iterations since contention began to come and go; 0: it does not
 
   // What the last change left, while it is on trial.
   struct Before {
@@ -117,9 +131,8 @@ struct ReplanPolicy::Era {
   std::deque<Past> past;  // ascending
   double elapsed = 0;     // seconds that are in it, or were before they were forgotten
 
-  Candidate now;      // for the network as it seems to be
-  Candidate average;  // for its mean over time
-  Candidate worst;    // for the least that each link had
+  Candidate now;                   // for the network as it seems to be
+  std::vector<Candidate> average;  // for its mean over time, and for what it usually was
 };
 
 ReplanPolicy::ReplanPolicy(PlanFunction plan, double bytes, const PolicyOptions& options)
@@ -129,9 +142,11 @@ ReplanPolicy::~ReplanPolicy() = default;
 
 void ReplanPolicy::adopt(std::int64_t iteration, const Plan& plan, const Topology& network) {
   era_->table = std::make_shared<StageTable>(plan.rounds, plan.shards, network, bytes_);
+  if (!era_->first) era_->first = era_->table;
   era_->plan = plan;
   era_->network = network;
   era_->credit = 0;
+  era_->awaiting_since.reset();
   ++changes_;
   if (era_->unrest) ++era_->doublings;
   era_->pending = era_->unrest = false;
@@ -141,6 +156,11 @@ void ReplanPolicy::adopt(std::int64_t iteration, const Plan& plan, const Topolog
 const Plan& ReplanPolicy::plan() const { return era_->plan; }
 
 std::shared_ptr<const StageTable> ReplanPolicy::table() const { return era_->table; }
+
+bool ReplanPolicy::needs_probe(const LinkMonitor& monitor) const {
+  const bool may_follow = era_->wave == 0 && monitor.recovering();
+  return monitor.undecided() || monitor.relapsing() || era_->awaiting_since || may_follow;
+}
 
 bool ReplanPolicy::on_trial() const { return era_->before.has_value(); }
 
@@ -179,24 +199,23 @@ void ReplanPolicy::remember(const LinkMonitor& monitor) {
 double ReplanPolicy::remembered_seconds(const StageTable& table, std::int64_t iterations, double compute) const {
   double time = 0;
   double count = 0;
-  for_each_network(iterations, [&](const Topology& network, double seconds) {
+  for_each_network(iterations, [&](const Topology& network, double seconds, std::int64_t /*first*/) {
     time += seconds;
     count += seconds / iteration_seconds(table, network, compute);
   });
   return time / count;
 }
 
-// Of the last iterations: what the network was like, and for how long.
+// Of the last iterations: what the network was like, for how long, and from which one on.
 template <typename Action>
 void ReplanPolicy::for_each_network(std::int64_t iterations, Action action) const {
   const std::deque<Era::Past>& past = era_->past;
-  for (auto first = past.begin(); first != past.end();) {
+  const auto is_older = [&](const Era::Past& entry) { return entry.iteration <= past.back().iteration - iterations; };
+  for (auto first = std::find_if_not(past.begin(), past.end(), is_older); first != past.end();) {
     double seconds = 0;
     auto end = first;
-    for (; end != past.end() && end->network == first->network; ++end) {
-      if (end->iteration > past.back().iteration - iterations) seconds += end->seconds;
-    }
-    if (seconds > 0) action(*first->network, seconds);
+    for (; end != past.end() && end->network == first->network; ++end) seconds += end->seconds;
+    if (seconds > 0) action(*first->network, seconds, first->iteration);
     first = end;
   }
 }
@@ -245,10 +264,24 @@ bool ReplanPolicy::is_ruled_out(const LinkMonitor& monitor) const {
   return since < 2 * kTrial || (since < kLesson && alike(monitor.estimated(), *era_->misled_by));
 }
 
+// Whether links that seem to have become faster were seen to be, lately, or have not shown it since long: a plan that
+// spares them does not tell.
+bool ReplanPolicy::is_proven(const LinkMonitor& monitor, std::optional<std::int64_t> since) {
+  bool proven = true;
+  for (std::size_t link = 0; link < monitor.estimates().size(); ++link) {
+    const LinkEstimate& estimate = monitor.estimates()[link];
+    const double assumed = era_->network->links()[link].capacity.bytes_per_second;
+    const bool relies_on_it = estimate.capacity.bytes_per_second > kAlike * assumed;
+    if (relies_on_it && estimate.low.bytes_per_second < kProof * estimate.capacity.bytes_per_second) proven = false;
+  }
+  if (proven) return true;
+  era_->awaiting_since = since.value_or(monitor.last_iteration());
+  return monitor.last_iteration() - *era_->awaiting_since >= kPatience;
+}
+
 // What the candidate saves now and over the memory: the lesser of the two.
 double ReplanPolicy::gain_now(const Candidate& candidate, const Topology& network, double compute) const {
-  const std::int64_t wave = comes_and_goes(compute) ? options_.wave_iterations : 0;
-  const std::int64_t iterations = std::max(memory(), wave);
+  const std::int64_t iterations = std::max(memory(), era_->wave);
   const auto gain = [](double after, double before) { return 1 - after / before; };
   return std::min(
       gain(iteration_seconds(*candidate.table, network, compute), iteration_seconds(*era_->table, network, compute)),
@@ -256,49 +289,70 @@ double ReplanPolicy::gain_now(const Candidate& candidate, const Topology& networ
            remembered_seconds(*era_->table, iterations, compute)));
 }
 
-// Whether the plan in force became slow, fast and slow again within a wave's memory: it will go on like that.
-bool ReplanPolicy::comes_and_goes(double compute) const {
-  const double mean = remembered_seconds(*era_->table, options_.wave_iterations, compute);
+// If contention comes and goes, and so will go on: how many iterations ago it began. Otherwise 0. As the first plan
+// would feel it, since the one in force may have been made so that it does not.
+std::int64_t ReplanPolicy::wave_iterations(double compute) const {
+  const double mean = remembered_seconds(*era_->first, options_.wave_iterations, compute);
   int turns = 0;
   std::optional<bool> slow;
-  for_each_network(options_.wave_iterations, [&](const Topology& network, double /*seconds*/) {
-    const bool is_slow = iteration_seconds(*era_->table, network, compute) > mean;
-    if (slow && *slow != is_slow) ++turns;
+  std::int64_t begin = 0;
+  for_each_network(options_.wave_iterations, [&](const Topology& network, double /*seconds*/, std::int64_t first) {
+    const double seconds = iteration_seconds(*era_->first, network, compute);
+    if (seconds < kSwing * mean && seconds * kSwing > mean) return;
+    const bool is_slow = seconds > mean;
+    if (slow && *slow != is_slow && turns++ == 0) begin = first;
     slow = is_slow;
   });
-  return turns >= kTurns;
+  return turns < kTurns ? 0 : era_->past.back().iteration - begin + 1;
 }
 
 // Time is what counts, so the mean is one of seconds per byte.
-std::pair<Topology, Topology> ReplanPolicy::mean_and_worst_network() const {
+Topology ReplanPolicy::mean_network(std::int64_t iterations) const {
   std::vector<double> sums(era_->network->links().size(), 0);
-  std::vector<Bandwidth> worst(sums.size(), Bandwidth{INFINITY});
   double time = 0;
-  for_each_network(options_.wave_iterations, [&](const Topology& network, double seconds) {
+  for_each_network(iterations, [&](const Topology& network, double seconds, std::int64_t /*first*/) {
     for (std::size_t link = 0; link < sums.size(); ++link) {
-      const Bandwidth capacity = network.links()[link].capacity;
-      sums[link] += seconds / capacity.bytes_per_second;
-      worst[link] = std::min(worst[link], capacity);
+      sums[link] += seconds / network.links()[link].capacity.bytes_per_second;
     }
     time += seconds;
   });
   std::vector<Bandwidth> mean;
   for (const double sum : sums) mean.push_back({time / sum});
-  return {era_->network->with_capacities(mean), era_->network->with_capacities(worst)};
+  return era_->network->with_capacities(mean);
 }
 
-// The plan that would have been best over a wave's memory, if it is enough better than the one in force.
-const ReplanPolicy::Candidate* ReplanPolicy::best_on_average(double compute) {
-  const auto [mean, worst] = mean_and_worst_network();
-  double least =
-      (1 - kSteady * options_.least_gain) * remembered_seconds(*era_->table, options_.wave_iterations, compute);
+// Those that lasted longest, one of each kind.
+std::vector<Topology> ReplanPolicy::usual_networks(std::int64_t iterations) const {
+  std::vector<std::pair<double, const Topology*>> kinds;
+  for_each_network(iterations, [&](const Topology& network, double seconds, std::int64_t /*first*/) {
+    const auto known =
+        std::find_if(kinds.begin(), kinds.end(), [&](const auto& kind) { return alike(*kind.second, network); });
+    if (known == kinds.end()) {
+      kinds.emplace_back(seconds, &network);
+    } else {
+      known->first += seconds;
+    }
+  });
+  std::stable_sort(kinds.begin(), kinds.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<Topology> networks;
+  for (std::size_t i = 0; i < std::min(kinds.size(), kKinds); ++i) networks.push_back(*kinds[i].second);
+  return networks;
+}
+
+// The plan that would have been best in these iterations, if it is enough better than the one in force.
+const ReplanPolicy::Candidate* ReplanPolicy::best_on_average(std::int64_t iterations, double compute) {
+  std::vector<Topology> networks = usual_networks(iterations);
+  networks.insert(networks.begin(), mean_network(iterations));
+  era_->average.resize(networks.size());
+  double least = (1 - kSteady * options_.least_gain) * remembered_seconds(*era_->table, iterations, compute);
   const Candidate* best = nullptr;
-  for (const Candidate* candidate : {&ask(era_->average, mean), &ask(era_->worst, worst)}) {
-    if (!candidate->plan) continue;
-    const double seconds = remembered_seconds(*candidate->table, options_.wave_iterations, compute);
+  for (std::size_t i = 0; i < networks.size(); ++i) {
+    const Candidate& candidate = ask(era_->average[i], networks[i]);
+    if (!candidate.plan) continue;
+    const double seconds = remembered_seconds(*candidate.table, iterations, compute);
     if (seconds > least) continue;
     least = seconds;
-    best = candidate;
+    best = &candidate;
   }
   return best;
 }
@@ -307,19 +361,21 @@ std::optional<PlanChange> ReplanPolicy::consider(const LinkMonitor& monitor) {
   if (monitor.last_iteration() < 0) return std::nullopt;
   if (era_->pending) return std::nullopt;
   if (era_->before) return regret(monitor);
+  const std::optional<std::int64_t> awaiting_since = std::exchange(era_->awaiting_since, std::nullopt);
   const double compute = monitor.compute_seconds();
+  era_->wave = wave_iterations(compute);
   if (!is_ruled_out(monitor) && !monitor.undecided() && !monitor.recovering()) {
     const Candidate& now = ask(era_->now, monitor.estimated());
     const double gain = now.plan ? gain_now(now, *now.network, compute) : 0;
     era_->credit = gain >= options_.least_gain ? era_->credit + gain : 0;
-    if (era_->credit >= options_.patience) {
+    if (era_->credit >= options_.patience && is_proven(monitor, awaiting_since)) {
       era_->unrest = true;
       era_->before = {era_->plan, *era_->network, monitor.iteration_seconds(options_.overlap)};
       return change(monitor, now, "");
     }
   }
-  if (!comes_and_goes(compute)) return std::nullopt;
-  const Candidate* best = best_on_average(compute);
+  if (era_->wave == 0) return std::nullopt;
+  const Candidate* best = best_on_average(era_->wave, compute);
   if (best == nullptr) return std::nullopt;
   era_->unrest = true;
   return change(monitor, *best, "contention comes and goes: ");
@@ -327,8 +383,7 @@ std::optional<PlanChange> ReplanPolicy::consider(const LinkMonitor& monitor) {
 
 std::optional<PlanChange> ReplanPolicy::plan_anew(const LinkMonitor& monitor, const std::string& reason) {
   era_->now = {};
-  era_->average = {};
-  era_->worst = {};
+  era_->average.clear();
   if (era_->pending) return std::nullopt;
   const Candidate& now = ask(era_->now, monitor.estimated());
   if (!now.plan || (now.plan->rounds == era_->plan.rounds && now.plan->shards == era_->plan.shards)) {
@@ -354,7 +409,7 @@ PlanChange ReplanPolicy::change(const LinkMonitor& monitor, const Candidate& can
     const Bandwidth to = result.network.links()[link].capacity;
     const double fold = from.bytes_per_second / to.bytes_per_second;
     if (fold > kNoticeable || fold * kNoticeable < 1) {
-      result.links.push_back({static_cast<LinkId>(link), from, to});
+      result.links.push_back({static_cast<LinkId>(link), from, to, monitor.estimates()[link].others});
     }
   }
   result.explanation =

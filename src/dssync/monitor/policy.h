@@ -35,8 +35,8 @@ struct PolicyOptions {
   // doubling is forgotten after sixteen times as many iterations without a change.
   int memory_iterations = 4;
   int longest_memory = 512;
-  // Contention that comes and goes faster than plans can follow: over so many iterations, what is best on average
-  // counts.
+  // Contention that comes and goes faster than plans can follow: since it began, but for so many iterations at most,
+  // what is best on average counts.
   int wave_iterations = 192;
   // Averages run while the next gradient is computed: an iteration takes the longer of the two, not their sum.
   bool overlap = false;
@@ -53,6 +53,7 @@ struct PlanChange {
     LinkId link = kNone;
     Bandwidth from;  // as the plan in force assumed
     Bandwidth to;
+    Bandwidth others;  // as LinkEstimate
   };
   std::vector<LinkChange> links;
   std::string explanation;  // one line for the log
@@ -86,6 +87,10 @@ class ReplanPolicy {
   // called.
   std::optional<PlanChange> plan_anew(const LinkMonitor& monitor, const std::string& reason);
 
+  // Whether what a probe tells may soon matter for consider(): suspects can be told apart, a link may be slow again,
+  // one seems to be fast and has not shown it lately, or one has become faster, unless that comes and goes.
+  bool needs_probe(const LinkMonitor& monitor) const;
+
   // Whether consider() may still take the last change back.
   bool on_trial() const;
 
@@ -99,15 +104,17 @@ class ReplanPolicy {
   std::int64_t memory() const;
   std::optional<PlanChange> regret(const LinkMonitor& monitor);
   bool is_ruled_out(const LinkMonitor& monitor) const;
+  bool is_proven(const LinkMonitor& monitor, std::optional<std::int64_t> since);
   Candidate& ask(Candidate& candidate, const Topology& network);
   double iteration_seconds(const StageTable& table, const Topology& network, double compute) const;
   double remembered_seconds(const StageTable& table, std::int64_t iterations, double compute) const;
   template <typename Action>
   void for_each_network(std::int64_t iterations, Action action) const;
   double gain_now(const Candidate& candidate, const Topology& network, double compute) const;
-  bool comes_and_goes(double compute) const;
-  std::pair<Topology, Topology> mean_and_worst_network() const;
-  const Candidate* best_on_average(double compute);
+  std::int64_t wave_iterations(double compute) const;
+  Topology mean_network(std::int64_t iterations) const;
+  std::vector<Topology> usual_networks(std::int64_t iterations) const;
+  const Candidate* best_on_average(std::int64_t iterations, double compute);
   PlanChange change(const LinkMonitor& monitor, const Candidate& candidate, const std::string& reason) const;
 
   PlanFunction plan_;

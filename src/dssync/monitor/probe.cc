@@ -52,6 +52,12 @@ class ProbePlanner {
  private:
   double estimate(LinkId link) const { return monitor_.estimates()[index(link)].capacity.bytes_per_second; }
 
+  // What it may have, at the least.
+  double feared_of(LinkId link) const {
+    const double watched_for = monitor_.estimates()[index(link)].watched_for.bytes_per_second;
+    return watched_for > 0 ? watched_for : estimate(link);
+  }
+
   int workers_behind(LinkId link) const { return topology_.node(node_of(link)).count; }
 
   NodeId node_of(LinkId link) const {
@@ -77,9 +83,10 @@ class ProbePlanner {
     used_.insert(taken.begin(), taken.end());
     if (pairs.empty()) return;
     ++targets_;
-    const double bytes = std::max(kLeastBytes, estimate(link) * kTurnSeconds / static_cast<double>(pairs.size()));
+    const double feared = feared_of(link);
+    const double bytes = std::max(kLeastBytes, feared * kTurnSeconds / static_cast<double>(pairs.size()));
     for (const auto& [from, to] : pairs) probe_.transfers.push_back({from, to, bytes});
-    probe_.seconds = std::max(probe_.seconds, kTurns * bytes * static_cast<double>(pairs.size()) / estimate(link));
+    probe_.seconds = std::max(probe_.seconds, kTurns * bytes * static_cast<double>(pairs.size()) / feared);
   }
 
   std::vector<LinkId> path(Rank from, Rank to) const {

@@ -28,6 +28,11 @@ struct WorkerSample {
   Rank rank = 0;
   double compute_seconds = 0;  // of the iteration, without waiting for averages
   double sync_seconds = 0;     // in which at least one operation of any stage was under way
+  // What the interface of the worker's host carried from the iteration's begin to its end, whoever sent it, but for
+  // this worker's probes; and how long that took. 0 seconds: nobody counts.
+  double counted_seconds = 0;
+  double counted_out = 0;  // bytes
+  double counted_in = 0;
 
   auto operator<=>(const WorkerSample&) const = default;
 };

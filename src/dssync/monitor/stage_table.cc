@@ -79,6 +79,10 @@ TableStage numbered(Stage stage, const Topology& topology) {
 
 StageTable::StageTable(const Schedule& schedule, int shards, const Topology& lowered_on, double bytes)
     : shards_(shards), workers_(lowered_on.workers()), bytes_(bytes) {
+  for (Rank rank = 0; rank < workers_; ++rank) {
+    const Node& host = lowered_on.node(lowered_on.host_at(lowered_on.position_of(rank)));
+    cables_.emplace_back(host.up, host.down);
+  }
   for (std::size_t round = 0; round < schedule.size(); ++round) {
     std::size_t first = 0;
     while (schedule[first].groups != schedule[round].groups) ++first;

@@ -33,6 +33,9 @@ struct TableStage {
   std::vector<Member> members;
 };
 
+// Whether both are stages of the same group's average.
+inline bool is_same_chain(const TableStage& a, const TableStage& b) { return a.round == b.round && a.group == b.group; }
+
 class StageTable {
  public:
   // `lowered_on` and `bytes` must be what the runtime lowers the groups with: the same topology (the estimated one
@@ -58,6 +61,9 @@ class StageTable {
   // Adds to `bytes` (by LinkId) what a round puts on links when it averages `volume` bytes of the vector.
   void add_loads(std::size_t round, double volume, std::vector<double>& bytes) const;
 
+  // The links of the cable of the worker's host, out and in; kNone where it has none.
+  std::pair<LinkId, LinkId> cable_of(Rank rank) const { return cables_[static_cast<std::size_t>(rank)]; }
+
   int workers() const { return workers_; }
   double bytes() const { return bytes_; }
 
@@ -65,7 +71,8 @@ class StageTable {
   double latency_of(std::int64_t iteration) const;
 
   std::vector<TableStage> stages_;
-  std::vector<std::size_t> canonical_;  // by round of the schedule
+  std::vector<std::size_t> canonical_;             // by round of the schedule
+  std::vector<std::pair<LinkId, LinkId>> cables_;  // by rank
   int shards_;
   int workers_;
   double bytes_;

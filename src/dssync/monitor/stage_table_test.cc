@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -79,6 +81,20 @@ TEST(StageTableTest, NumbersTheStepsOfEachWorker) {
   std::size_t members = 0;
   for (const TableStage& stage : table.stages()) members += stage.members.size();
   EXPECT_EQ(steps, members);
+}
+
+TEST(StageTableTest, KnowsTheCableOfEveryWorker) {
+  const Topology topology = testing::racks(2, 2, 25e6, 25e6);
+  const Plan plan = plan_for(topology, 8e6);
+  const StageTable table(plan.rounds, plan.shards, topology, 8e6);
+  std::vector<std::string> names;
+  for (Rank rank = 0; rank < table.workers(); ++rank) {
+    const auto [out, in] = table.cable_of(rank);
+    names.push_back(topology.link(out).name);
+    names.push_back(topology.link(in).name);
+  }
+  EXPECT_THAT(names, ::testing::ElementsAre("rack0-0 out", "rack0-0 in", "rack0-1 out", "rack0-1 in", "rack1-0 out",
+                                            "rack1-0 in", "rack1-1 out", "rack1-1 in"));
 }
 
 TEST(StageTableTest, SharesAddUp) {

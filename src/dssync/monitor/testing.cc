@@ -107,11 +107,13 @@ class IterationSimulation {
 
   void report(std::int64_t iteration, SampleBatch& samples) {
     std::vector<bool> silent;
+    const std::vector<double> bytes = bytes_by_link(iteration);
     for (std::size_t rank = 0; rank < ready_.size(); ++rank) {
       silent.push_back(run_.loses());
       if (silent.back()) continue;
       samples.workers.push_back(
           {iteration, static_cast<Rank>(rank), compute_[rank], run_.noisy(ends_[rank] - ready_[rank])});
+      count(static_cast<Rank>(rank), bytes, samples.workers.back());
     }
     for (const Operation& operation : operations_) {
       if (operation.piece != 0) continue;
@@ -130,6 +132,26 @@ class IterationSimulation {
   double end() const { return *std::max_element(ends_.begin(), ends_.end()); }
 
  private:
+  std::vector<double> bytes_by_link(std::int64_t iteration) const {
+    std::vector<double> bytes(run_.network().links().size(), 0);
+    for (std::size_t round = 0; round < table_.rounds(); ++round) {
+      table_.add_loads(round, run_.bytes_ * table_.share_of(round, iteration), bytes);
+    }
+    return bytes;
+  }
+
+  void count(Rank rank, const std::vector<double>& bytes, WorkerSample& sample) {
+    if (run_.others_.empty()) return;
+    constexpr double kHeaders = 1.03;
+    const auto [out, in] = table_.cable_of(rank);
+    sample.counted_seconds = ends_[index(rank)] - run_.free_at_[index(rank)];
+    const auto counted = [&](LinkId link) {
+      return run_.noisy(kHeaders * bytes[index(link)] + run_.others_[index(link)] * sample.counted_seconds);
+    };
+    sample.counted_out = counted(out);
+    sample.counted_in = counted(in);
+  }
+
   void add_operations(int number, double volume) {
     const TableStage& stage = table_.at(number);
     const bool pipelined =
@@ -358,7 +380,7 @@ void AdaptiveRun::finish_batch() {
 }
 
 void AdaptiveRun::probe() {
-  const Probe probe = pacer_.next_probe(monitor, iteration, iteration_seconds());
+  const Probe probe = pacer_.next_probe(monitor, iteration, iteration_seconds(), policy.needs_probe(monitor));
   if (probe.transfers.empty()) return;
   if (verbose) {
     std::printf("%4lld probe %zu transfers, %.3f s, every %lld\n", static_cast<long long>(iteration),
@@ -395,6 +417,18 @@ std::vector<std::string> AdaptiveRun::slow_links() const {
     if (monitor.estimates()[i].slow_since >= 0) names.push_back(monitor.nominal().links()[i].name);
   }
   return names;
+}
+
+void contend(AdaptiveRun& run, const std::vector<std::string>& names, double megabits) {
+  Topology network = run.monitor.nominal();
+  for (const std::string& name : names) network = with_links(network, name, megabits);
+  std::vector<double> others;
+  for (std::size_t link = 0; link < network.links().size(); ++link) {
+    others.push_back((run.monitor.nominal().links()[link].capacity.bytes_per_second -
+                      network.links()[link].capacity.bytes_per_second));
+  }
+  run.simulation.change_network(run.simulation.now(), network);
+  run.simulation.set_others(std::move(others));
 }
 
 Topology two_racks(double core_megabits) { return racks(2, 4, 25e6, core_megabits * 125e3); }

@@ -39,6 +39,9 @@ class TrainingSimulation {
   void adopt(std::shared_ptr<const StageTable> table) { table_ = std::move(table); }
   // From this time on (seconds since the start); calls ascend.
   void change_network(double time, const Topology& truth);
+  // From now on interfaces count, and others send so much, in bytes per second by LinkId. What they leave is up to
+  // change_network.
+  void set_others(std::vector<double> rates) { others_ = std::move(rates); }
   void set_compute(Rank rank, double seconds) { compute_[static_cast<std::size_t>(rank)] = seconds; }
 
   // One iteration of all workers. Returns how much later the last one is done than after the iteration before.
@@ -65,6 +68,7 @@ class TrainingSimulation {
   std::mt19937 random_;
   std::deque<std::pair<double, Topology>> changes_;  // the first one is in force
   std::shared_ptr<const StageTable> table_;
+  std::vector<double> others_;   // by link; empty: interfaces do not count
   std::vector<double> compute_;  // by rank
   std::vector<double> free_at_;  // by rank: when it starts to compute
   double now_ = 0;               // when the last worker was done
@@ -116,6 +120,10 @@ class AdaptiveRun {
   std::int64_t switch_at_ = 0;
   Pacer pacer_;
 };
+
+// Others send over all links whose name starts with `name`, so that they have `megabits` left, as they are and as their
+// interfaces count.
+void contend(AdaptiveRun& run, const std::vector<std::string>& names, double megabits);
 
 // Two racks of four, 200 Mbit/s a host.
 Topology two_racks(double core_megabits);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <unistd.h>
 #include <utility>
 
 #include <fmt/format.h>
@@ -45,7 +46,8 @@ void add_samples(const IterationRecord& record, Rank rank, SampleBatch& batch) {
   for (const auto& [stage, uses] : spans) {
     batch.stages.push_back({record.iteration, stage, rank, bytes[stage], union_of(uses)});
   }
-  batch.workers.push_back({record.iteration, rank, record.compute_seconds, union_of(all)});
+  batch.workers.push_back({record.iteration, rank, record.compute_seconds, union_of(all), record.counted_seconds,
+                           record.counted_out, record.counted_in});
 }
 
 // What a worker tells the others: numbers in a row, each list after its length.
@@ -62,7 +64,12 @@ std::vector<double> encoded(const SampleBatch& batch) {
                       sample.seconds};
   });
   list(batch.workers, [](const WorkerSample& sample) {
-    return std::array{static_cast<double>(sample.iteration), sample.compute_seconds, sample.sync_seconds};
+    return std::array{static_cast<double>(sample.iteration),
+                      sample.compute_seconds,
+                      sample.sync_seconds,
+                      sample.counted_seconds,
+                      sample.counted_out,
+                      sample.counted_in};
   });
   list(batch.probes, [](const ProbeSample& sample) {
     return std::array{static_cast<double>(sample.iteration), static_cast<double>(sample.to), sample.bytes,
@@ -90,9 +97,12 @@ void decode(Reader& row, Rank rank, SampleBatch& batch) {
     batch.stages.push_back({iteration, stage, rank, bytes, row.next()});
   }
   for (std::int64_t count = row.whole(); count > 0; --count) {
-    const std::int64_t iteration = row.whole();
-    const double compute = row.next();
-    batch.workers.push_back({iteration, rank, compute, row.next()});
+    WorkerSample sample{.iteration = row.whole(), .rank = rank};
+    for (double* field : {&sample.compute_seconds, &sample.sync_seconds, &sample.counted_seconds, &sample.counted_out,
+                          &sample.counted_in}) {
+      *field = row.next();
+    }
+    batch.workers.push_back(sample);
   }
   for (std::int64_t count = row.whole(); count > 0; --count) {
     const std::int64_t iteration = row.whole();
@@ -103,13 +113,25 @@ void decode(Reader& row, Rank rank, SampleBatch& batch) {
   }
 }
 
+// The same number for the same text, and hardly for another one.
+double hash_of(const std::string& text) {
+  constexpr std::size_t kExact = std::size_t{1} << 52;  // numbers below are doubles without rounding
+  return static_cast<double>(std::hash<std::string>()(text) % kExact);
+}
+
 // A number by which workers notice that they decided differently: on the plan, or on the network to lower it on.
 double fingerprint(const PlanChange& change) {
   std::string text = std::to_string(change.plan.shards);
   for (const Round& round : change.plan.rounds) text += fmt::format(" {}", round.groups);
   for (const Link& link : change.network.links()) text += fmt::format(" {}", link.capacity.bytes_per_second);
-  constexpr std::size_t kExact = std::size_t{1} << 52;  // numbers below are doubles without rounding
-  return static_cast<double>(std::hash<std::string>()(text) % kExact);
+  return hash_of(text);
+}
+
+// This worker's machine, as far as traffic goes: the hosts of a testbed share a name.
+std::string machine_of(const World& world) {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) throw Error("this machine does not tell its name");
+  return fmt::format("{} {}", name.data(), world.address());
 }
 
 DisagreementOptions steering(const AdaptationOptions& options, int workers) {
@@ -135,6 +157,7 @@ Adaptation::Adaptation(World& world, const Topology& nominal, const AdaptationOp
                        std::shared_ptr<const PlanProgram> first)
     : world_(world),
       options_(options),
+      interface_(world.address()),
       side_(world, options.device),
       monitor_(nominal),
       policy_([this](const Topology& network) { return plan_for(network); }, options.bytes, policy_options(options)),
@@ -143,6 +166,7 @@ Adaptation::Adaptation(World& world, const Topology& nominal, const AdaptationOp
   if (options_.steer) control_.emplace(steering(options_, world.size()));
   policy_.adopt(0, program_->plan, nominal);
   monitor_.adopt(0, policy_.table());
+  counts_ = counts_one_host_each();
   thread_ = std::thread([this] { run(); });
 }
 
@@ -160,7 +184,52 @@ Adaptation::~Adaptation() {
   thread_.join();
 }
 
+// Does it; where others failed it, throws which, and why.
+template <typename Action>
+void Adaptation::explained(Action action) {
+  try {
+    action();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw world_.explain("sharing figures about the network", world_.everyone(), error.what());
+  }
+}
+
+// Whether an interface belongs to one host of the network. Workers on one machine that the network calls several hosts
+// would count each other's traffic as that of others.
+bool Adaptation::counts_one_host_each() {
+  std::vector<std::vector<double>> machines;
+  explained([&] { machines = side_.gather({hash_of(machine_of(world_))}); });
+  std::map<double, std::pair<LinkId, LinkId>> cables;
+  for (Rank rank = 0; rank < world_.size(); ++rank) {
+    const auto cable = policy_.table()->cable_of(rank);
+    if (cables.try_emplace(machines[static_cast<std::size_t>(rank)].at(0), cable).first->second != cable) return false;
+  }
+  return true;
+}
+
+std::optional<Adaptation::Reading> Adaptation::read_interface() const {
+  const std::optional<InterfaceBytes> bytes = counts_ ? interface_.read() : std::nullopt;
+  if (!bytes) return std::nullopt;
+  return Reading{Clock::now(), *bytes, side_.probed()};
+}
+
+// What came and went since the iteration began.
+void Adaptation::count(IterationRecord& record) const {
+  const std::optional<Reading> end = read_interface();
+  if (!at_begin_ || !end) return;
+  const auto since = [](auto now, auto before) { return static_cast<double>(now) - static_cast<double>(before); };
+  const auto counted = [](double all, double probes) { return std::max(0.0, all - probes); };
+  record.counted_seconds = seconds_between(at_begin_->time, end->time);
+  record.counted_out =
+      counted(since(end->interface.sent, at_begin_->interface.sent), since(end->probes.sent, at_begin_->probes.sent));
+  record.counted_in = counted(since(end->interface.received, at_begin_->interface.received),
+                              since(end->probes.received, at_begin_->probes.received));
+}
+
 void Adaptation::add(IterationRecord record) {
+  count(record);
   {
     const std::lock_guard lock(mutex_);
     handed_in_ = record.iteration;
@@ -177,14 +246,9 @@ std::optional<ProgramChange> Adaptation::change_at(std::int64_t iteration) {
   if (failure_) {
     const std::exception_ptr failure = failure_;
     lock.unlock();
-    try {
-      std::rethrow_exception(failure);
-    } catch (const Error&) {
-      throw;
-    } catch (const std::exception& error) {
-      throw world_.explain("sharing figures about the network", world_.everyone(), error.what());
-    }
+    explained([&] { std::rethrow_exception(failure); });
   }
+  at_begin_ = read_interface();
   if (!next_ || iteration < next_->iteration) return std::nullopt;
   return std::exchange(next_, std::nullopt);
 }
@@ -319,7 +383,7 @@ std::int64_t Adaptation::agree_on_iteration() {
 
 // Links are quiet while workers compute, unless averages overlap that.
 void Adaptation::probe(std::int64_t iteration) {
-  const Probe probe = pacer_.next_probe(monitor_, iteration, iteration_seconds());
+  const Probe probe = pacer_.next_probe(monitor_, iteration, iteration_seconds(), policy_.needs_probe(monitor_));
   if (probe.transfers.empty()) return;
   await_begin_of(iteration + 1);
   probed_ = side_.run(probe, iteration);

@@ -23,8 +23,10 @@
 #include "dssync/monitor/pacer.h"
 #include "dssync/monitor/policy.h"
 #include "dssync/runtime/engine.h"
+#include "dssync/runtime/interface_counter.h"
 #include "dssync/runtime/plan_program.h"
 #include "dssync/runtime/side_channel.h"
+#include "dssync/runtime/timeline.h"
 
 namespace dssync {
 
@@ -43,6 +45,9 @@ struct IterationRecord {
   std::int64_t iteration = 0;
   std::vector<StageUse> uses{};
   double compute_seconds = 0;
+  double counted_seconds = 0;  // as WorkerSample; add() fills them in
+  double counted_out = 0;
+  double counted_in = 0;
   double disagreement = 0;  // as SyncMetrics
   double parameter_norm = 0;
   double learning_rate = 0;
@@ -79,6 +84,18 @@ class Adaptation {
   std::optional<ProgramChange> change_at(std::int64_t iteration);
 
  private:
+  // What this host's interface has carried at some time, and what of that were probes.
+  struct Reading {
+    Clock::time_point time;
+    InterfaceBytes interface;
+    InterfaceBytes probes;
+  };
+
+  template <typename Action>
+  void explained(Action action);
+  bool counts_one_host_each();
+  std::optional<Reading> read_interface() const;
+  void count(IterationRecord& record) const;
   void run();
   std::vector<IterationRecord> await_batch();
   void work_off(const std::vector<IterationRecord>& batch);
@@ -99,6 +116,11 @@ class Adaptation {
 
   World& world_;
   const AdaptationOptions options_;
+
+  // Of the training thread.
+  const InterfaceCounter interface_;
+  bool counts_ = false;
+  std::optional<Reading> at_begin_;  // of the iteration
 
   // Of the background thread.
   SideChannel side_;

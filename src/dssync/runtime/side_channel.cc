@@ -111,6 +111,7 @@ void SideChannel::receive(const ProbeTransfer& transfer, int turns) {
   complete([&] { return channel_->send(token, transfer.from, kReady); });
   for (int turn = 0; turn < turns; ++turn) {
     complete([&] { return channel_->recv(bytes, transfer.from, kBytes); });
+    received_ += static_cast<std::uint64_t>(transfer.bytes);
     complete([&] { return channel_->send(token, transfer.from, kDone); });
   }
 }
@@ -125,6 +126,7 @@ std::vector<ProbeSample> SideChannel::send(const ProbeTransfer& transfer, int tu
     const Clock::time_point start = Clock::now();
     complete([&] { return channel_->send(bytes, transfer.to, kBytes); });
     complete([&] { return channel_->recv(token, transfer.to, kDone); });
+    sent_ += static_cast<std::uint64_t>(transfer.bytes);
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     samples.push_back({iteration, transfer.from, transfer.to, transfer.bytes, seconds, turn});
   }

@@ -2,11 +2,14 @@
 // else uses. Not thread-safe: one thread, on every worker the same calls in the same order. Throws what c10d throws.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
+#include "dssync/base/interface_bytes.h"
 #include "dssync/monitor/probe.h"
 #include "dssync/monitor/sample.h"
 #include "dssync/runtime/world.h"
@@ -27,6 +30,9 @@ class SideChannel {
   // Makes the transfers, all at once. Returns what this worker sent: nothing, or one transfer by turns.
   std::vector<ProbeSample> run(const Probe& probe, std::int64_t iteration);
 
+  // All that probes have brought from and to this worker so far. Thread-safe.
+  InterfaceBytes probed() const { return {received_, sent_}; }
+
  private:
   at::Tensor padded(const std::vector<double>& values, std::size_t size) const;
   std::vector<at::Tensor> gather(const at::Tensor& own);
@@ -39,7 +45,9 @@ class SideChannel {
   int size_;
   at::Device device_;
   Channel channel_;
-  std::size_t longest_ = 1;  // row so far, with its length; the same on all workers
+  std::size_t longest_ = 1;                 // row so far, with its length; the same on all workers
+  std::atomic<std::uint64_t> received_{0};  // by probes
+  std::atomic<std::uint64_t> sent_{0};
   std::mutex mutex_;
   bool given_up_ = false;
 };

@@ -185,6 +185,7 @@ void RunLog::replanned(const ReplanReport& report) {
   for (const PlanChange::LinkChange& link : change.links) {
     links.push_back({{"name", change.network.link(link.link).name},
                      {"from_bytes_per_second", link.from.bytes_per_second},
+                     {"others_bytes_per_second", link.others.bytes_per_second},
                      {"to_bytes_per_second", link.to.bytes_per_second}});
   }
   Line line("replanned");

@@ -155,7 +155,7 @@ TEST_F(RunLogTest, ReplacesAnOldLog) {
 TEST_F(RunLogTest, ANewPlanSaysWhy) {
   const Topology network = testing::racks(2, 2, 25e6, 5e6);
   PlanChange change{*Planner(network, 1e6).best(0.5), network, 41, 0.5, 0.2, {}, "the core is slow"};
-  change.links.push_back({network.node(1).up, {25e6}, {5e6}});
+  change.links.push_back({network.node(1).up, {25e6}, {5e6}, {19e6}});
   RunLog log(file_, RunLog::Mode::kReplace);
   log.replanned({43, 12.5, change});
   const auto line = lines().at(0);
@@ -165,6 +165,7 @@ TEST_F(RunLogTest, ANewPlanSaysWhy) {
   EXPECT_EQ(line.at("reason"), "the core is slow");
   EXPECT_EQ(line.at("links").at(0).at("name"), network.link(network.node(1).up).name);
   EXPECT_EQ(line.at("links").at(0).at("from_bytes_per_second"), 25e6);
+  EXPECT_EQ(line.at("links").at(0).at("others_bytes_per_second"), 19e6);
   EXPECT_EQ(line.at("links").at(0).at("to_bytes_per_second"), 5e6);
   EXPECT_EQ(line.at("seconds_per_iteration_before"), 0.5);
   EXPECT_EQ(line.at("seconds_per_iteration_after"), 0.2);
