@@ -7,7 +7,7 @@ Two racks of four workers on an emulated network, NICs of 200 Mbit/s, a model of
 
 cut          the core falls from 200 to 25 Mbit/s and comes back, with the adapting plan, the same plan without adapting, bsp-ring,
              and fresh runs that are planned for what the network has become; --report writes their logs as one page
-nic          one NIC is slowed down to 40 Mbit/s; and real flows contend for it
+nic          one NIC is slowed down to 40 Mbit/s; real flows contend for it: 160 Mbit/s of UDP, which leave 40, and four connections of TCP
 slow-worker  one worker computes twice as long
 accuracy     cnn on Fashion-MNIST, 4 epochs, while the core (50 Mbit/s) is cut to 5 and comes back, twice; beside runs without any change
 auto         the same training with limits on S from 0.5 to 4, and with one that is steered: accuracy, and what the network has to carry
@@ -50,6 +50,7 @@ class Run:
         self.name = name
         self.options = options
         self.log = options.folder / f"{name}.jsonl"
+        self.log.unlink(missing_ok=True)  # of a run before
         self.flags = flags
         self.emulated = emulated
         self.planned = planned or emulated
@@ -139,8 +140,8 @@ def cut(options):
     print(f"\nfresh runs: {shown(expected[FULL])} per iteration with a core of {FULL} Mbit/s, {shown(expected[CUT])} with {CUT}\n")
     row("", "before", f"core {CUT} Mbit/s", "after", "in force after", "and back after")
     row(*["---"] * 6)
-    logs = []
-    for name, flags in {"adapting": [], "keeping its plan": ["--no-adapt"], "bsp-ring": ["--method", "bsp-ring"]}.items():
+    logs = {}
+    for name, flags in [("adapting", [])] * options.repeats + [("keeping its plan", ["--no-adapt"]), ("bsp-ring", ["--method", "bsp-ring"])]:
         with Run(options, name.replace(" ", "-"), flags) as run:
             run.wait_for(iterations=30)
             down = run.contend(CORE, CUT)
@@ -155,27 +156,76 @@ def cut(options):
                 shown(run.seconds(min(up + 40, end - 5), end)), ", ".join(map(str, after_down)), ", ".join(map(str, after_up)))
             for event in run.events("replanned"):
                 print(f"  after iteration {event['iteration']}: {event['reason']}", file=sys.stderr)
-            logs.append(run.log)
+            logs[name] = run.log
     if options.report:
-        subprocess.run([options.tool, "report", *logs, "--output", options.report], check=True)
+        subprocess.run([options.tool, "report", *logs.values(), "--output", options.report], check=True)
 
 
-def nic(options):
-    """Less of one NIC: by its shaping, and by flows of another job."""
-    contend = [options.tool, "testbed", "contend", "a1 out", "40Mbps"]
-    for name, flows in (("shaped", 0), ("contended by a flow", 1), ("contended by three flows", 3)):
-        with Run(options, f"nic-{name.replace(' ', '-')}", []) as run:
-            run.wait_for(iterations=20)
-            start = run.done()
-            if not flows:
-                subprocess.run(contend, check=True, capture_output=True)
-            for _ in range(flows):
-                subprocess.Popen([*contend, "--traffic", "--for", "25s"], stderr=subprocess.DEVNULL)
-            run.wait_for(seconds=26)
-            print(f"\n`a1 out` {name}, from iteration {start} on: {shown(run.seconds(5, start))} per iteration before, "
-                  f"{shown(run.seconds(start + 15, run.done()))} in the end")
-            for event in run.events("replanned"):
-                print(f"  after iteration {event['iteration']}: {event['reason']}", flush=True)
+# Takes all that comes over so many connections.
+TAKE = """
+import socket, sys, threading
+server = socket.create_server(("", 0))
+print(server.getsockname()[1], flush=True)
+def take(peer):
+    while peer.recv(1 << 20):
+        pass
+for _ in range(int(sys.argv[1])):
+    threading.Thread(target=take, args=server.accept()[:1]).start()
+"""
+# Sends as much as it can over each of them.
+GIVE = """
+import socket, sys, threading
+def give():
+    peer = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+    while True:
+        peer.sendall(bytes(1 << 16))
+for _ in range(int(sys.argv[3])):
+    threading.Thread(target=give).start()
+"""
+
+
+@contextlib.contextmanager
+def connections(net, sender, receiver, count):
+    """TCP of another job, as fast as it goes."""
+    taker = net.start(receiver, sys.executable, "-c", TAKE, count)
+    giver = net.start(sender, sys.executable, "-c", GIVE, net.address(receiver), taker.stdout.readline().strip(), count)
+    try:
+        yield
+    finally:
+        for process in (giver, taker):
+            process.terminate()
+            process.communicate()
+
+
+@contextlib.contextmanager
+def contended(options, *flags):
+    command = [options.tool, "testbed", "contend", "a1 out", "40Mbps", *flags]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def nic(options, seconds=25):
+    """Less of one NIC: by its shaping, and by flows of another job. Links that no flow crosses must not be blamed."""
+    kinds = {"shaped": lambda run: contended(options),
+             "contended by UDP": lambda run: contended(options, "--traffic"),
+             "contended by TCP": lambda run: connections(run.net, "a1", "a0", 4)}
+    for name, contention in kinds.items():
+        for turn in range(1, options.repeats + 1):
+            with Run(options, f"nic-{name.replace(' ', '-')}-{turn}", []) as run:
+                run.wait_for(iterations=20)
+                start = run.done()
+                with contention(run):
+                    run.wait_for(seconds=seconds)
+                    end = run.done()
+                    changes = run.events("replanned")
+                print(f"\n`a1 out` {name}, from iteration {start} on: {shown(run.seconds(5, start))} per iteration before, "
+                      f"{shown(run.seconds(max(start, end - 10), end))} in the end")
+                for event in changes:
+                    print(f"  after iteration {event['iteration']}: {event['reason']}", flush=True)
 
 
 def slow_worker(options):
@@ -239,17 +289,21 @@ def wave(options, period=5, length=120):
     print()
     row(f"core {CUT} / {FULL} Mbit/s, {period} s each, for {length} s", "mean iteration", "iterations", "new plans")
     row(*["---"] * 4)
-    for name, flags, planned in (("adapting", [], FULL), (f"planned for {FULL}", ["--no-adapt"], FULL),
-                                 (f"planned for {CUT}", ["--no-adapt"], CUT)):
-        with Run(options, f"wave-{name.replace(' ', '-')}", flags, planned=planned) as run:
-            run.wait_for(iterations=10)
-            first = run.done()
-            start = time.monotonic()
-            for turn in range(length // period):
-                run.contend(CORE, (CUT, FULL)[turn % 2])
-                time.sleep(max(0, start + (turn + 1) * period - time.monotonic()))
-            last = run.done()
-            row(name, shown(run.mean(first, last)), last - first, len(run.events("replanned")))
+    for _ in range(options.repeats):
+        means = []
+        for name, flags, planned in (("adapting", [], FULL), (f"planned for {FULL}", ["--no-adapt"], FULL),
+                                     (f"planned for {CUT}", ["--no-adapt"], CUT)):
+            with Run(options, f"wave-{name.replace(' ', '-')}", flags, planned=planned) as run:
+                run.wait_for(iterations=10)
+                first = run.done()
+                start = time.monotonic()
+                for turn in range(length // period):
+                    run.contend(CORE, (CUT, FULL)[turn % 2])
+                    time.sleep(max(0, start + (turn + 1) * period - time.monotonic()))
+                last = run.done()
+                means.append(run.mean(first, last))
+                row(name, shown(means[-1]), last - first, len(run.events("replanned")))
+        row("adapting / the better static plan", f"{means[0] / min(means[1:]):.2f}", "", "")
 
 
 def main():
@@ -259,6 +313,7 @@ def main():
     parser.add_argument("experiment", choices=[*experiments, "all"])
     parser.add_argument("--report", type=pathlib.Path, help="where cut writes its page")
     parser.add_argument("--keep", type=pathlib.Path, help="folder for the logs (default: they are removed)")
+    parser.add_argument("--repeats", type=int, default=3, help="of nic, cut and wave (default: 3)")
     parser.add_argument("--seeds", type=lambda text: [int(seed) for seed in text.split(",")], default=[1, 2, 3])
     options = parser.parse_args()
     options.tool = options.tool.resolve()
