@@ -35,8 +35,10 @@ constexpr std::int64_t kWatch = 64;
 constexpr double kSpared = 0.5;
 // ... they take only so many times as long as usual ...
 constexpr double kHint = 1.1;
-// ... and a probe that brings so many times less than it should shows it.
+// ... and a probe shows it that brings so many times less than it should, and hardly more than when the link was slow:
+// busy hosts hold up small probes.
 constexpr double kSlowProbe = 3;
+constexpr double kAsSlow = 1.2;
 // What was heard so many windows ago is still true.
 constexpr std::int64_t kFresh = 4;
 // Bytes on an interface for each byte of an average, at most: headers, acknowledgements, some that are sent again.
@@ -56,7 +58,7 @@ struct LinkState {
   std::int64_t raised_at = -1;  // iteration that showed that it is faster; -1: none
   std::int64_t slow_since = -1;
   std::int64_t slow_until = -1;  // the last iteration in which it was slow beyond doubt; -1: never
-  double when_slow = 0;          // its capacity then
+  double when_slow = 0;          // the least that it had since it became slow last
   std::int64_t heard = -1;
   int suspects = 0;  // group of links that could not be told apart; 0: none
   std::int64_t suspected_since = -1;
@@ -93,7 +95,10 @@ class LinkMonitor::State {
     const SampleBatch batch = sane(raw);
     const std::shared_ptr<const StageTable> previous = history.table();
     history.add(batch);
-    if (history.table() != previous) judge_.start(index(history.table()->size()));
+    if (history.table() != previous) {
+      judge_.start(index(history.table()->size()));
+      verdicts_.clear();
+    }
     take_probes(batch.probes);
     if (!history.empty()) {
       prove();
@@ -143,14 +148,9 @@ class LinkMonitor::State {
   }
 
   bool relapsing() const {
-    for (std::size_t number = 0; number < verdicts_.size(); ++number) {
-      if (!verdicts_[number].seen || verdicts_[number].excess < kHint) continue;
-      const LinkLoads& loads = table().stages()[number].loads;
-      const bool is_hint = std::any_of(loads.begin(), loads.end(), [this](const auto& load) {
-        const LinkState& link = links_[index(load.first)];
-        return is_watched(link) && !was_probed_lately(link);
-      });
-      if (is_hint) return true;
+    for (std::size_t link = 0; link < links_.size(); ++link) {
+      const LinkState& state = links_[link];
+      if (is_watched(state) && !was_probed_lately(state) && takes_longer(static_cast<LinkId>(link))) return true;
     }
     return false;
   }
@@ -198,6 +198,16 @@ class LinkMonitor::State {
     return link.slow() && link.raised_at >= 0 && now() - link.raised_at < kRecovery * options_.window;
   }
 
+  // Whether a stage that crosses it does, a little.
+  bool takes_longer(LinkId link) const {
+    for (std::size_t number = 0; number < verdicts_.size(); ++number) {
+      if (!verdicts_[number].seen || verdicts_[number].excess < kHint) continue;
+      const LinkLoads& loads = table().stages()[number].loads;
+      if (std::any_of(loads.begin(), loads.end(), [link](const auto& load) { return load.first == link; })) return true;
+    }
+    return false;
+  }
+
   bool was_probed_lately(const LinkState& link) const {
     return link.probed_at >= 0 && now() - link.probed_at <= kRecovery * options_.window;
   }
@@ -228,7 +238,8 @@ class LinkMonitor::State {
     }
   }
 
-  // A slow transfer tells of a watched link where nothing else on its path is in doubt.
+  // A slow transfer tells of a watched link where nothing else on its path is in doubt, and stages take longer, too: it
+  // may have met other traffic.
   void watch(const std::vector<ProbeSample>& probes) {
     for (const SlowTransfer& transfer : slow_transfers(probes, assumed(), kSlowProbe)) {
       std::vector<SlowTransfer::Crossing> doubtful;
@@ -237,7 +248,9 @@ class LinkMonitor::State {
         if (state.suspects != 0 || is_watched(state)) doubtful.push_back(crossing);
       }
       const bool clear = std::all_of(doubtful.begin(), doubtful.end(), [&](const SlowTransfer::Crossing& crossing) {
-        return links_[index(crossing.link)].suspects == 0 && cables_.in_series(crossing.link, doubtful.front().link);
+        const LinkState& state = links_[index(crossing.link)];
+        return state.suspects == 0 && crossing.capacity < kAsSlow * state.when_slow && takes_longer(crossing.link) &&
+               cables_.in_series(crossing.link, doubtful.front().link);
       });
       if (!clear) continue;
       for (const auto& [link, capacity] : doubtful) find_slow_again(links_[index(link)], capacity);
@@ -497,8 +510,9 @@ class LinkMonitor::State {
     findings.clear();
     for (LinkState& link : links_) {
       if (!link.slow() || link.suspects != 0) continue;
+      const bool anew = link.slow_until < link.slow_since;
+      link.when_slow = anew ? link.capacity : std::min(link.when_slow, link.capacity);
       link.slow_until = now();
-      link.when_slow = link.capacity;
     }
     for (std::size_t link = 0; link < links_.size(); ++link) {
       if (links_[link].capacity == before[link].capacity) continue;
@@ -519,7 +533,7 @@ class LinkMonitor::State {
       estimate.heard = link.heard;
       estimate.ambiguous = link.suspects != 0;
       estimate.others = {link.others};
-      if (is_watched(link)) estimate.watched_for = {link.when_slow};
+      if (!link.slow() && is_watched(link)) estimate.watched_for = {link.when_slow};
       estimate.probes = link.probes;
       estimate.probed = {link.most_probed};
       estimates.push_back(estimate);

@@ -39,7 +39,7 @@ struct LinkEstimate {
   std::int64_t heard = -1;       // the last iteration that confirmed or corrected it; -1: never
   bool ambiguous = false;        // it is one of several that explain the same samples equally well
   Bandwidth others;              // what others put on it lately, as its host's interface counts; 0 where nobody counts
-  Bandwidth watched_for;         // what it had when it was slow last, if it is watched for that; else 0
+  Bandwidth watched_for;         // what it had when it was slow last, if it is not now, but watched for that; else 0
   // Since it was suspected last: in how many iterations probes crossed it, and the most that they brought through it.
   int probes = 0;
   Bandwidth probed;

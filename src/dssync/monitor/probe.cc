@@ -52,10 +52,10 @@ class ProbePlanner {
  private:
   double estimate(LinkId link) const { return monitor_.estimates()[index(link)].capacity.bytes_per_second; }
 
-  // What it may have, at the least.
-  double feared_of(LinkId link) const {
+  // What it may have, at the least. Where that decides something, a probe is longer, since busy hosts hold it up.
+  std::pair<double, double> feared_capacity_and_seconds(LinkId link) const {
     const double watched_for = monitor_.estimates()[index(link)].watched_for.bytes_per_second;
-    return watched_for > 0 ? watched_for : estimate(link);
+    return watched_for > 0 ? std::pair(watched_for, 2 * kTurnSeconds) : std::pair(estimate(link), kTurnSeconds);
   }
 
   int workers_behind(LinkId link) const { return topology_.node(node_of(link)).count; }
@@ -83,8 +83,8 @@ class ProbePlanner {
     used_.insert(taken.begin(), taken.end());
     if (pairs.empty()) return;
     ++targets_;
-    const double feared = feared_of(link);
-    const double bytes = std::max(kLeastBytes, feared * kTurnSeconds / static_cast<double>(pairs.size()));
+    const auto [feared, seconds] = feared_capacity_and_seconds(link);
+    const double bytes = std::max(kLeastBytes, feared * seconds / static_cast<double>(pairs.size()));
     for (const auto& [from, to] : pairs) probe_.transfers.push_back({from, to, bytes});
     probe_.seconds = std::max(probe_.seconds, kTurns * bytes * static_cast<double>(pairs.size()) / feared);
   }
