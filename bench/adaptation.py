@@ -43,6 +43,12 @@ def racks(core, nic=200):
             'hosts:\n  - {name: "a[0-3]", switch: rack-a}\n  - {name: "b[0-3]", switch: rack-b}\n')
 
 
+def cpu_time():
+    """Of all CPUs since the machine started: what its host gave to others meanwhile, and all, in ticks."""
+    fields = [int(field) for field in pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+    return fields[7], sum(fields)
+
+
 class Run:
     """Eight workers that train on an emulated network, planned for one that may be another."""
 
@@ -77,6 +83,7 @@ class Run:
             if self.workers[0].poll() is not None:
                 sys.exit(f"{self.name}: {self.workers[0].stderr.read()}")
             time.sleep(0.1)
+        self.cpu_time = cpu_time()
         return self
 
     def __exit__(self, *failure):
@@ -115,6 +122,11 @@ class Run:
         """Median time of the iterations from one to another, without the first of them."""
         return statistics.median(event["iteration_seconds"] for event in self.iterations() if first < event["iteration"] <= last)
 
+    def stolen(self):
+        """The part of the CPU time since the first iteration that the machine's host gave to others: the run was slower for it."""
+        stolen, total = (now - before for now, before in zip(cpu_time(), self.cpu_time))
+        return f"{100 * stolen / max(1, total):.0f} %"
+
     def mean(self, first, last):
         return statistics.mean(event["iteration_seconds"] for event in self.iterations() if first < event["iteration"] <= last)
 
@@ -135,13 +147,14 @@ def fresh(options, core):
 
 
 def cut(options):
-    """The core falls to an eighth, and comes back."""
-    expected = {core: fresh(options, core) for core in (FULL, CUT)}
-    print(f"\nfresh runs: {shown(expected[FULL])} per iteration with a core of {FULL} Mbit/s, {shown(expected[CUT])} with {CUT}\n")
-    row("", "before", f"core {CUT} Mbit/s", "after", "in force after", "and back after")
-    row(*["---"] * 6)
+    """The core falls to an eighth, and comes back. Times in parts of those of fresh runs just before."""
+    row("", "before", f"core {CUT} Mbit/s", "after", "in force after", "and back after", "CPU stolen")
+    row(*["---"] * 7)
     logs = {}
     for name, flags in [("adapting", [])] * options.repeats + [("keeping its plan", ["--no-adapt"]), ("bsp-ring", ["--method", "bsp-ring"])]:
+        if name == "adapting":
+            expected = {core: fresh(options, core) for core in (FULL, CUT)}
+            row("fresh runs", shown(expected[FULL]), shown(expected[CUT]), "", "", "", "")
         with Run(options, name.replace(" ", "-"), flags) as run:
             run.wait_for(iterations=30)
             down = run.contend(CORE, CUT)
@@ -152,8 +165,9 @@ def cut(options):
             changes = [event["iteration"] for event in run.events("replanned")]
             after_down = [change - down for change in changes if down < change <= up]
             after_up = [change - up for change in changes if up < change]
-            row(name, shown(run.seconds(10, down)), shown(run.seconds(down + 15, up)),
-                shown(run.seconds(min(up + 40, end - 5), end)), ", ".join(map(str, after_down)), ", ".join(map(str, after_up)))
+            cells = [f"{shown(seconds)} ({seconds / expected[core]:.2f})"
+                     for core, seconds in ((FULL, run.seconds(10, down)), (CUT, run.seconds(down + 15, up)), (FULL, run.seconds(up + 40, end)))]
+            row(name, *cells, ", ".join(map(str, after_down)), ", ".join(map(str, after_up)), run.stolen())
             for event in run.events("replanned"):
                 print(f"  after iteration {event['iteration']}: {event['reason']}", file=sys.stderr)
             logs[name] = run.log
@@ -287,8 +301,8 @@ def auto(options):
 def wave(options, period=5, length=120):
     """Mean iteration while the core comes and goes, with the adapting plan and with either static one."""
     print()
-    row(f"core {CUT} / {FULL} Mbit/s, {period} s each, for {length} s", "mean iteration", "iterations", "new plans")
-    row(*["---"] * 4)
+    row(f"core {CUT} / {FULL} Mbit/s, {period} s each, for {length} s", "mean iteration", "iterations", "new plans", "CPU stolen")
+    row(*["---"] * 5)
     for _ in range(options.repeats):
         means = []
         for name, flags, planned in (("adapting", [], FULL), (f"planned for {FULL}", ["--no-adapt"], FULL),
@@ -302,8 +316,8 @@ def wave(options, period=5, length=120):
                     time.sleep(max(0, start + (turn + 1) * period - time.monotonic()))
                 last = run.done()
                 means.append(run.mean(first, last))
-                row(name, shown(means[-1]), last - first, len(run.events("replanned")))
-        row("adapting / the better static plan", f"{means[0] / min(means[1:]):.2f}", "", "")
+                row(name, shown(means[-1]), last - first, len(run.events("replanned")), run.stolen())
+        row("adapting / the better static plan", f"{means[0] / min(means[1:]):.2f}", "", "", "")
 
 
 def main():

@@ -27,6 +27,7 @@ constexpr double kAlike = 1.5;         // capacities
 // plan relies on it; but a proof is awaited for so many iterations at most.
 constexpr double kProof = 0.5;
 constexpr std::int64_t kPatience = 8;
+constexpr std::size_t kKnown = 8;  // plans that are remembered
 constexpr std::size_t kNamedLinks = 4;
 constexpr double kMentioned = 0.1;  // of a link that others use
 
@@ -35,14 +36,14 @@ bool same_capacities(const Topology& a, const Topology& b) {
                     [](const Link& x, const Link& y) { return x.capacity == y.capacity; });
 }
 
-bool alike(const Link& a, const Link& b) {
+bool alike(const Link& a, const Link& b, double most = kAlike) {
   const double fold = a.capacity.bytes_per_second / b.capacity.bytes_per_second;
-  return fold < kAlike && fold * kAlike > 1;
+  return fold < most && fold * most > 1;
 }
 
-bool alike(const Topology& a, const Topology& b) {
+bool alike(const Topology& a, const Topology& b, double most = kAlike) {
   return std::equal(a.links().begin(), a.links().end(), b.links().begin(),
-                    [](const Link& x, const Link& y) { return alike(x, y); });
+                    [most](const Link& x, const Link& y) { return alike(x, y, most); });
 }
 
 // Whether the network is another one than the plan was made for, so that its times say nothing about the change. A
@@ -92,9 +93,9 @@ std::string text_of(const std::vector<PlanChange::LinkChange>& changes, const To
 
 }  // namespace
 
-// A plan for some network, asked for once.
+// A plan for some network.
 struct ReplanPolicy::Candidate {
-  std::optional<Topology> network;  // nothing: not asked yet
+  Topology network;
   std::optional<Plan> plan;
   std::shared_ptr<const StageTable> table;  // where there is a plan
 };
@@ -131,8 +132,7 @@ struct ReplanPolicy::Era {
   std::deque<Past> past;  // ascending
   double elapsed = 0;     // seconds that are in it, or were before they were forgotten
 
-  Candidate now;                   // for the network as it seems to be
-  std::vector<Candidate> average;  // for its mean over time, and for what it usually was
+  std::deque<std::shared_ptr<const Candidate>> known;  // those asked for last first
 };
 
 ReplanPolicy::ReplanPolicy(PlanFunction plan, double bytes, const PolicyOptions& options)
@@ -220,14 +220,24 @@ void ReplanPolicy::for_each_network(std::int64_t iterations, Action action) cons
   }
 }
 
-ReplanPolicy::Candidate& ReplanPolicy::ask(Candidate& candidate, const Topology& network) {
-  if (candidate.network && same_capacities(*candidate.network, network)) return candidate;
-  candidate.network = network;
-  candidate.plan = plan_(network);
-  candidate.table.reset();
-  if (candidate.plan) {
-    candidate.table = std::make_shared<StageTable>(candidate.plan->rounds, candidate.plan->shards, network, bytes_);
+// For this network, or one that is hardly different: to plan takes CPU time, and means over time change all the time.
+std::shared_ptr<const ReplanPolicy::Candidate> ReplanPolicy::ask(const Topology& network) {
+  std::deque<std::shared_ptr<const Candidate>>& known = era_->known;
+  const auto found = std::find_if(known.begin(), known.end(), [&](const std::shared_ptr<const Candidate>& candidate) {
+    return alike(candidate->network, network, kNoticeable);
+  });
+  std::shared_ptr<const Candidate> candidate;
+  if (found != known.end()) {
+    candidate = *found;
+    known.erase(found);
+  } else {
+    std::optional<Plan> plan = plan_(network);
+    std::shared_ptr<const StageTable> table;
+    if (plan) table = std::make_shared<StageTable>(plan->rounds, plan->shards, network, bytes_);
+    candidate = std::make_shared<Candidate>(Candidate{network, std::move(plan), std::move(table)});
   }
+  known.push_front(candidate);
+  if (known.size() > kKnown) known.pop_back();
   return candidate;
 }
 
@@ -340,19 +350,18 @@ std::vector<Topology> ReplanPolicy::usual_networks(std::int64_t iterations) cons
 }
 
 // The plan that would have been best in these iterations, if it is enough better than the one in force.
-const ReplanPolicy::Candidate* ReplanPolicy::best_on_average(std::int64_t iterations, double compute) {
+std::shared_ptr<const ReplanPolicy::Candidate> ReplanPolicy::best_on_average(std::int64_t iterations, double compute) {
   std::vector<Topology> networks = usual_networks(iterations);
   networks.insert(networks.begin(), mean_network(iterations));
-  era_->average.resize(networks.size());
   double least = (1 - kSteady * options_.least_gain) * remembered_seconds(*era_->table, iterations, compute);
-  const Candidate* best = nullptr;
-  for (std::size_t i = 0; i < networks.size(); ++i) {
-    const Candidate& candidate = ask(era_->average[i], networks[i]);
-    if (!candidate.plan) continue;
-    const double seconds = remembered_seconds(*candidate.table, iterations, compute);
+  std::shared_ptr<const Candidate> best;
+  for (const Topology& network : networks) {
+    const std::shared_ptr<const Candidate> candidate = ask(network);
+    if (!candidate->plan) continue;
+    const double seconds = remembered_seconds(*candidate->table, iterations, compute);
     if (seconds > least) continue;
     least = seconds;
-    best = &candidate;
+    best = candidate;
   }
   return best;
 }
@@ -365,32 +374,32 @@ std::optional<PlanChange> ReplanPolicy::consider(const LinkMonitor& monitor) {
   const double compute = monitor.compute_seconds();
   era_->wave = wave_iterations(compute);
   if (!is_ruled_out(monitor) && !monitor.undecided() && !monitor.recovering()) {
-    const Candidate& now = ask(era_->now, monitor.estimated());
-    const double gain = now.plan ? gain_now(now, *now.network, compute) : 0;
+    const Topology network = monitor.estimated();
+    const std::shared_ptr<const Candidate> now = ask(network);
+    const double gain = now->plan ? gain_now(*now, network, compute) : 0;
     era_->credit = gain >= options_.least_gain ? era_->credit + gain : 0;
     if (era_->credit >= options_.patience && is_proven(monitor, awaiting_since)) {
       era_->unrest = true;
       era_->before = {era_->plan, *era_->network, monitor.iteration_seconds(options_.overlap)};
-      return change(monitor, now, "");
+      return change(monitor, *now, "");
     }
   }
   if (era_->wave == 0) return std::nullopt;
-  const Candidate* best = best_on_average(era_->wave, compute);
-  if (best == nullptr) return std::nullopt;
+  const std::shared_ptr<const Candidate> best = best_on_average(era_->wave, compute);
+  if (!best) return std::nullopt;
   era_->unrest = true;
   return change(monitor, *best, "contention comes and goes: ");
 }
 
 std::optional<PlanChange> ReplanPolicy::plan_anew(const LinkMonitor& monitor, const std::string& reason) {
-  era_->now = {};
-  era_->average.clear();
+  era_->known.clear();
   if (era_->pending) return std::nullopt;
-  const Candidate& now = ask(era_->now, monitor.estimated());
-  if (!now.plan || (now.plan->rounds == era_->plan.rounds && now.plan->shards == era_->plan.shards)) {
+  const std::shared_ptr<const Candidate> now = ask(monitor.estimated());
+  if (!now->plan || (now->plan->rounds == era_->plan.rounds && now->plan->shards == era_->plan.shards)) {
     return std::nullopt;
   }
   era_->before.reset();  // it may well be slower
-  return change(monitor, now, reason + ": ");
+  return change(monitor, *now, reason + ": ");
 }
 
 PlanChange ReplanPolicy::change(const LinkMonitor& monitor, const Candidate& candidate,
@@ -398,10 +407,10 @@ PlanChange ReplanPolicy::change(const LinkMonitor& monitor, const Candidate& can
   era_->pending = true;
   const double compute = monitor.compute_seconds();
   PlanChange result{*candidate.plan,
-                    *candidate.network,
+                    candidate.network,
                     monitor.last_iteration(),
-                    iteration_seconds(*era_->table, *candidate.network, compute),
-                    iteration_seconds(*candidate.table, *candidate.network, compute),
+                    iteration_seconds(*era_->table, candidate.network, compute),
+                    iteration_seconds(*candidate.table, candidate.network, compute),
                     {},
                     ""};
   for (std::size_t link = 0; link < result.network.links().size(); ++link) {

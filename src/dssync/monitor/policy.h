@@ -105,7 +105,7 @@ class ReplanPolicy {
   std::optional<PlanChange> regret(const LinkMonitor& monitor);
   bool is_ruled_out(const LinkMonitor& monitor) const;
   bool is_proven(const LinkMonitor& monitor, std::optional<std::int64_t> since);
-  Candidate& ask(Candidate& candidate, const Topology& network);
+  std::shared_ptr<const Candidate> ask(const Topology& network);
   double iteration_seconds(const StageTable& table, const Topology& network, double compute) const;
   double remembered_seconds(const StageTable& table, std::int64_t iterations, double compute) const;
   template <typename Action>
@@ -114,7 +114,7 @@ class ReplanPolicy {
   std::int64_t wave_iterations(double compute) const;
   Topology mean_network(std::int64_t iterations) const;
   std::vector<Topology> usual_networks(std::int64_t iterations) const;
-  const Candidate* best_on_average(std::int64_t iterations, double compute);
+  std::shared_ptr<const Candidate> best_on_average(std::int64_t iterations, double compute);
   PlanChange change(const LinkMonitor& monitor, const Candidate& candidate, const std::string& reason) const;
 
   PlanFunction plan_;

@@ -1,9 +1,9 @@
-// Cheap transfers that tell whether a slow link has recovered or is slow again, or which of several suspects is the slow
-// one. Pure; thread-safe; the same on every worker.
+// Cheap transfers that tell whether a slow link has recovered or is slow again, or which of several suspects is the
+// slow one. Pure; thread-safe; the same on every worker.
 //
 // A probe clears links: that much went through in that time, so each link on the way has at least that capacity,
-// whatever else was under way. So it may run at any time; best while the links are quiet. A slow one counts only against
-// links that are watched.
+// whatever else was under way. So it may run at any time; best while the links are quiet. A slow one counts only
+// against links that are watched.
 #pragma once
 
 #include <cstdint>

@@ -7,6 +7,9 @@ namespace {
 
 // Before a stage's overhead is known it must be this much slower than expected to be called slow.
 constexpr double kUncalibrated = 2.0;
+// The part of a stage's overhead that is in proportion to what its links need: headers. The rest (CPUs, pipelines that
+// fill) takes the same time on links that have become slow.
+constexpr double kHeaders = 1.05;
 
 std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
@@ -30,11 +33,11 @@ double expected_in_turn(std::size_t number, const StageTable& table, const Itera
   return longest;
 }
 
-// All that is on the link, over the time that the stage takes.
-double median_rate(LinkId link, std::size_t stage, const std::vector<const IterationView*>& views) {
-  std::vector<double> rates;
-  for (const IterationView* view : views) rates.push_back(view->bytes[index(link)] / view->stages[stage].seconds);
-  return median(rates);
+// What a busy link would have needed of the time that a stage took, if it usually takes `overhead` times `usual`.
+double without_overhead(double seconds, double usual, double overhead) {
+  if (seconds <= overhead * usual) return seconds / overhead;
+  const double headers = std::min(overhead, kHeaders);
+  return (seconds - (overhead - headers) * usual) / headers;
 }
 
 }  // namespace
@@ -57,11 +60,13 @@ StageVerdict StageJudge::judge(std::size_t number, const History& history,
   std::vector<double> ratios;
   std::vector<double> seconds;
   std::vector<double> late;
+  std::vector<double> needed;
   for (const IterationView* view : views) {
     const double usual = expected_in_turn(number, *history.table(), *view, capacities);
     seconds.push_back(view->stages[number].seconds);
     ratios.push_back(seconds.back() / usual);
     late.push_back(seconds.back() - overhead * usual);
+    needed.push_back(without_overhead(seconds.back(), usual, overhead));
   }
   verdict.seen = true;
   verdict.latest = views.front();
@@ -70,7 +75,11 @@ StageVerdict StageJudge::judge(std::size_t number, const History& history,
   const double limit = overheads_[number].known() ? tolerance_ * overhead : kUncalibrated;
   verdict.slow = median(ratios) > limit && median(late) > slack_seconds_;
   for (std::size_t i = 0; i < stage.loads.size(); ++i) {
-    verdict.implied[i] = overhead * median_rate(stage.loads[i].first, number, views);
+    std::vector<double> rates;
+    for (std::size_t view = 0; view < views.size(); ++view) {
+      rates.push_back(views[view]->bytes[index(stage.loads[i].first)] / needed[view]);
+    }
+    verdict.implied[i] = median(rates);
   }
   return verdict;
 }

@@ -6,13 +6,13 @@
 #include <functional>
 #include <map>
 #include <string>
-#include <unistd.h>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "dssync/planner/planner.h"
+#include "dssync/runtime/machines.h"
 
 namespace dssync {
 namespace {
@@ -127,13 +127,6 @@ double fingerprint(const PlanChange& change) {
   return hash_of(text);
 }
 
-// This worker's machine, as far as traffic goes: the hosts of a testbed share a name.
-std::string machine_of(const World& world) {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) throw Error("this machine does not tell its name");
-  return fmt::format("{} {}", name.data(), world.address());
-}
-
 DisagreementOptions steering(const AdaptationOptions& options, int workers) {
   DisagreementOptions result;
   result.permitted = options.disagreement;
@@ -200,7 +193,8 @@ void Adaptation::explained(Action action) {
 // would count each other's traffic as that of others.
 bool Adaptation::counts_one_host_each() {
   std::vector<std::vector<double>> machines;
-  explained([&] { machines = side_.gather({hash_of(machine_of(world_))}); });
+  const Machine own = this_machine(world_.address());
+  explained([&] { machines = side_.gather({hash_of(own.name + " " + own.address)}); });
   std::map<double, std::pair<LinkId, LinkId>> cables;
   for (Rank rank = 0; rank < world_.size(); ++rank) {
     const auto cable = policy_.table()->cable_of(rank);

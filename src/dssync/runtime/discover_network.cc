@@ -8,7 +8,6 @@
 #include <limits>
 #include <optional>
 #include <span>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -279,10 +278,9 @@ constexpr std::size_t kNameBytes = 256;
 
 // Of all workers on rank 0, by rank; nothing on the others.
 std::vector<Machine> gather_machines(const World& world, Assembly& assembly) {
-  char name[kNameBytes] = "";
-  if (gethostname(name, sizeof name - 1) != 0) throw Error("this machine does not tell its name");
-  const std::vector<at::Tensor> names = assembly.gather(bytes_of(name, kNameBytes));
-  const std::vector<at::Tensor> addresses = assembly.gather(bytes_of(world.address(), kNameBytes));
+  const Machine own = this_machine(world.address());
+  const std::vector<at::Tensor> names = assembly.gather(bytes_of(own.name, kNameBytes));
+  const std::vector<at::Tensor> addresses = assembly.gather(bytes_of(own.address, kNameBytes));
   std::vector<Machine> machines;
   for (std::size_t rank = 0; rank < names.size(); ++rank) {
     machines.push_back({text_of(names[rank]), text_of(addresses[rank])});

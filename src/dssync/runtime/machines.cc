@@ -1,12 +1,22 @@
 #include "dssync/runtime/machines.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <set>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
+#include "dssync/base/error.h"
+
 namespace dssync {
+
+Machine this_machine(const std::string& address) {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) throw Error("this machine does not tell its name");
+  return {name.data(), address};
+}
 
 bool is_one_machine(const std::vector<Machine>& machines) {
   return std::adjacent_find(machines.begin(), machines.end(), std::not_equal_to<>()) == machines.end();

@@ -1,4 +1,4 @@
-// Which workers are one host of a network that is being discovered. Pure; thread-safe.
+// Where workers run, and which of them are one host of a network that is being discovered. Thread-safe.
 #pragma once
 
 #include <string>
@@ -14,6 +14,9 @@ struct Machine {
   std::string address;  // of the interface that carries its traffic: the hosts of a testbed share a name
   bool operator==(const Machine&) const = default;
 };
+
+// This one. Throws Error where it does not tell its name.
+Machine this_machine(const std::string& address);
 
 struct DiscoveredHost {
   std::string name;
