@@ -28,6 +28,8 @@ constexpr double kDistinct = 1.1;
 // find less than there is.
 constexpr double kFaster = 1.25;
 constexpr std::int64_t kRecovery = 2;
+// A slow link that turned out to have more than this part of its nominal capacity has all of it: a proof is the least.
+constexpr double kRecovered = 0.6;
 // A link that was slow in the last so many windows is watched: a plan that spares it would not show that it is slow
 // again.
 constexpr std::int64_t kWatch = 64;
@@ -55,7 +57,6 @@ struct LinkState {
   double others = 0;  // what others put on it lately
   double probed = 0;  // by the last probe
   std::int64_t probed_at = -1;
-  std::int64_t raised_at = -1;  // iteration that showed that it is faster; -1: none
   std::int64_t slow_since = -1;
   std::int64_t slow_until = -1;  // the last iteration in which it was slow beyond doubt; -1: never
   double when_slow = 0;          // the least that it had since it became slow last
@@ -194,8 +195,9 @@ class LinkMonitor::State {
     return iteration >= 0 && now() - iteration <= kFresh * options_.window;
   }
 
+  // What has ended for one slow link has often ended for the others, too.
   bool is_recovering(const LinkState& link) const {
-    return link.slow() && link.raised_at >= 0 && now() - link.raised_at < kRecovery * options_.window;
+    return link.slow() && raised_at_ >= 0 && now() - raised_at_ < kRecovery * options_.window;
   }
 
   // Whether a stage that crosses it does, a little.
@@ -284,7 +286,9 @@ class LinkMonitor::State {
         acquit(state, fmt::format("{} went through it", text_of(state.proven)));
         continue;
       }
-      show_faster(static_cast<LinkId>(link), state.proven, fmt::format("{} went through it", text_of(state.proven)));
+      const bool has_recovered = state.proven > kRecovered * state.nominal;
+      show_faster(static_cast<LinkId>(link), has_recovered ? state.nominal : state.proven,
+                  fmt::format("{} went through it", text_of(state.proven)));
     }
   }
 
@@ -301,7 +305,7 @@ class LinkMonitor::State {
 
   void show_faster(LinkId link, double capacity, std::string reason) {
     LinkState& state = links_[index(link)];
-    if (state.suspects == 0 && capacity > kFaster * state.capacity) state.raised_at = now();
+    if (state.suspects == 0 && capacity > kFaster * state.capacity) raised_at_ = now();
     raise(link, capacity, std::move(reason));
   }
 
@@ -545,7 +549,8 @@ class LinkMonitor::State {
   const Cables cables_;
   StageJudge judge_;
   std::vector<StageVerdict> verdicts_;
-  int groups_ = 0;  // of suspects, so far
+  int groups_ = 0;               // of suspects, so far
+  std::int64_t raised_at_ = -1;  // iteration that showed that a slow link is faster; -1: none
 };
 
 LinkMonitor::LinkMonitor(const Topology& nominal, const MonitorOptions& options)

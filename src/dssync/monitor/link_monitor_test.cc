@@ -36,6 +36,13 @@ Topology unequal_nics() {
   return testing::hosts_with_nics(nics);
 }
 
+LinkId link_named(const std::string& name) {
+  const Topology network = two_racks(200);
+  const auto& links = network.links();
+  const auto found = std::find_if(links.begin(), links.end(), [&](const Link& link) { return link.name == name; });
+  return static_cast<LinkId>(found - links.begin());
+}
+
 struct NamedNetwork {
   std::string name;
   Topology topology;
@@ -321,6 +328,33 @@ TEST(LinkMonitorTest, KnowsHowLongIterationsTook) {
   EXPECT_NEAR(monitor->iteration_seconds(true), 0.8, 1e-9);
 }
 
+// What CPUs take of a stage's time does not grow when a link becomes slow.
+TEST(LinkMonitorTest, SlowHostsDoNotMakeASlowLinkSeemFaster) {
+  const Plan plan = *Planner(two_racks(200), 8e6).best(0.5);
+  const auto table = std::make_shared<StageTable>(plan.rounds, plan.shards, two_racks(200), 8e6);
+  testing::TrainingSimulation simulation(two_racks(200), 8e6);
+  simulation.adopt(table);
+  LinkMonitor monitor(two_racks(200));
+  monitor.adopt(0, table);
+  const auto run = [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t iteration = first; iteration <= last; ++iteration) {
+      SampleBatch batch;
+      simulation.run(iteration, batch);
+      for (StageSample& sample : batch.stages) sample.seconds += 0.12;
+      monitor.add(batch);
+    }
+  };
+  run(0, 11);
+  EXPECT_THAT(slow_beyond_doubt(monitor), IsEmpty());
+  simulation.change_network(simulation.now(), two_racks(25));
+  run(12, 31);
+  EXPECT_THAT(slow_beyond_doubt(monitor), SizeIs(4));
+  for (const char* name : {"rack0 up", "rack0 down", "rack1 up", "rack1 down"}) {
+    const LinkEstimate& estimate = monitor.estimates()[static_cast<std::size_t>(link_named(name))];
+    EXPECT_NEAR(estimate.capacity.bytes_per_second / kMegabit, 25, 2) << name;
+  }
+}
+
 // However little a probe that meets other traffic brings.
 TEST(LinkMonitorTest, WantsToKnowForAWhileHowFastALinkHasBecome) {
   AdaptiveRun::Options options = watching(1);
@@ -340,6 +374,26 @@ TEST(LinkMonitorTest, WantsToKnowForAWhileHowFastALinkHasBecome) {
   run.iterations(8);
   EXPECT_FALSE(run.monitor.recovering());
   EXPECT_THAT(run.slow_links(), SizeIs(4));
+}
+
+// A probe finds that one direction of the core is back: the other one is to be probed next, recently heard of or not.
+TEST(LinkMonitorTest, WhenOneLinkRecoversItAsksForTheOthers) {
+  AdaptiveRun::Options options = watching(1);
+  options.probes = false;
+  AdaptiveRun run(two_racks(200), options);
+  run.iterations(9);
+  run.simulation.change_network(run.simulation.now(), two_racks(25));
+  run.iterations(18);
+  ASSERT_THAT(run.slow_links(), SizeIs(4));
+  ASSERT_THAT(run.monitor.links_to_probe(), IsEmpty());
+  SampleBatch batch;
+  batch.probes = {{run.iteration, 0, 4, 150 * kMegabit / 100, 0.01, 0}};
+  batch.workers = {{run.iteration, 0, 0.05, 2}};
+  run.monitor.add(batch);
+  EXPECT_THAT(run.slow_links(), UnorderedElementsAre("rack0 down", "rack1 up"));
+  EXPECT_TRUE(run.monitor.recovering());
+  EXPECT_THAT(run.monitor.links_to_probe(),
+              ::testing::IsSupersetOf({link_named("rack0 down"), link_named("rack1 up")}));
 }
 
 TEST(LinkMonitorTest, JudgesAnIterationOnce) {

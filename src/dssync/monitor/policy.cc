@@ -123,6 +123,7 @@ struct ReplanPolicy::Era {
   std::optional<Before> before;
   std::optional<Topology> misled_by;  // what a change that was taken back was made for
   std::int64_t misled_at = 0;
+  double without_it = 0;  // seconds that an iteration took before that change
 
   struct Past {
     std::int64_t iteration;
@@ -255,6 +256,7 @@ std::optional<PlanChange> ReplanPolicy::regret(const LinkMonitor& monitor) {
   if (!is_worse || is_another(network, *era_->network, before.network)) return std::nullopt;
   era_->misled_by = era_->network;
   era_->misled_at = monitor.last_iteration();
+  era_->without_it = before.seconds;
   era_->pending = era_->unrest = true;
   return PlanChange{
       before.plan,
@@ -267,10 +269,16 @@ std::optional<PlanChange> ReplanPolicy::regret(const LinkMonitor& monitor) {
                   format_duration(Seconds(now)), format_duration(Seconds(before.seconds)), rounds_of(before.plan))};
 }
 
-// Whether a change was taken back a moment ago, or was made for a network much like this one.
-bool ReplanPolicy::is_ruled_out(const LinkMonitor& monitor) const {
+// Whether a change was taken back a moment ago, or was made for a network much like this one; but not if that did not
+// help: then it was the network.
+bool ReplanPolicy::is_ruled_out(const LinkMonitor& monitor) {
   if (!era_->misled_by) return false;
   const std::int64_t since = monitor.last_iteration() - era_->misled_at;
+  const bool is_back = monitor.last_iteration() - era_->calm_since + 1 >= kTrial;
+  if (is_back && since < kLesson && monitor.iteration_seconds(options_.overlap) > kWorse * era_->without_it) {
+    era_->misled_by.reset();
+    return false;
+  }
   return since < 2 * kTrial || (since < kLesson && alike(monitor.estimated(), *era_->misled_by));
 }
 

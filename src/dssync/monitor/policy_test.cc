@@ -176,6 +176,24 @@ TEST(PolicyTest, ATrialInWhichTheNetworkChangesProvesNothing) {
   }
 }
 
+// A plan is on trial when the link that it spares gets slower still. That looks like a flow that takes what the plan
+// leaves to it; but with the plan before it is no better, so nothing keeps the policy from acting.
+TEST(PolicyTest, AChangeThatWasTakenBackForNothingIsNoLesson) {
+  for (unsigned seed = 1; seed <= 5; ++seed) {
+    SCOPED_TRACE(seed);
+    AdaptiveRun run(two_racks(200), options_of(seed));
+    run.iterations(12);
+    change(run, two_racks(100));
+    while (run.policy.changes() < 1) run.iterations(1);
+    change(run, two_racks(20));
+    run.iterations(15);
+    ASSERT_GE(run.changes.size(), 2U);
+    EXPECT_THAT(run.changes[1].explanation, ::testing::HasSubstr("back to the plan before"));
+    run.iterations(10);
+    EXPECT_LE(run.iterations(10), 1.15 * AdaptiveRun::fresh_seconds(two_racks(20), options_of(seed)));
+  }
+}
+
 TEST(PolicyTest, ASlowWorkerChangesNothing) {
   for (const double core : {50.0, 200.0}) {
     AdaptiveRun run(two_racks(core), options_of(1));
