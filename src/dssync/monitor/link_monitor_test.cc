@@ -172,6 +172,33 @@ TEST(LinkMonitorTest, FindsTheNicThatOthersUseAsItsInterfaceCounts) {
   }
 }
 
+// A small probe slips through a NIC that others fill. Once they are gone, it counts.
+TEST(LinkMonitorTest, AProbeDoesNotClearALinkThatOthersFill) {
+  AdaptiveRun::Options options = watching(1);
+  options.probes = false;
+  AdaptiveRun run(two_racks(200), options);
+  testing::contend(run, {}, 0);
+  run.iterations(9);
+  testing::contend(run, {"rack0-1 out", "rack0-0 in"}, 40);
+  run.iterations(9);
+  const auto probe = [&] {
+    SampleBatch batch;
+    for (const auto& [from, to] : {std::pair(1, 2), std::pair(3, 0)}) {
+      batch.probes.push_back({run.iteration - 1, from, to, 1.5 * kMegabit, 0.01, 0});
+    }
+    run.monitor.add(batch);
+    run.iterations(1);
+  };
+  ASSERT_THAT(run.slow_links(), UnorderedElementsAre("rack0-1 out", "rack0-0 in"));
+  probe();
+  EXPECT_NEAR(run.megabits("rack0-1 out"), 40, 10);
+  EXPECT_NEAR(run.megabits("rack0-0 in"), 40, 10);
+  testing::contend(run, {}, 0);
+  run.iterations(3);
+  probe();
+  EXPECT_THAT(run.slow_links(), IsEmpty());
+}
+
 std::vector<std::string> slow_beyond_doubt(const LinkMonitor& monitor) {
   std::vector<std::string> names;
   for (std::size_t link = 0; link < monitor.estimates().size(); ++link) {

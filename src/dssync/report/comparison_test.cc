@@ -153,6 +153,16 @@ TEST(ConclusionTest, NobodyReachedIt) {
               HasSubstr("No run reached 90 % accuracy. An iteration of ds-sync took 100 ms"));
 }
 
+// One that the network holds up for one iteration in four is not the faster one, whatever its median says.
+TEST(ConclusionTest, SlowIterationsCount) {
+  TrainingRun held_up = run_of("ds-sync", 1, {});
+  held_up.samples[2].seconds = 2;
+  TrainingRun steady = run_of("bsp-ring", 1, {});
+  for (IterationSample& sample : steady.samples) sample.seconds = 0.2F;
+  EXPECT_THAT(said({held_up, steady}),
+              HasSubstr("bsp-ring had the shortest iterations: 200 ms on average, 200 ms in the median."));
+}
+
 TEST(ConclusionTest, NothingWasEvaluated) {
   TrainingRun cut = run_of("ds-sync", 1, {});
   cut.ending = Ending::kCutOff;
