@@ -330,6 +330,8 @@ def main():
     parser.add_argument("--repeats", type=int, default=3, help="of nic, cut and wave (default: 3)")
     parser.add_argument("--seeds", type=lambda text: [int(seed) for seed in text.split(",")], default=[1, 2, 3])
     options = parser.parse_args()
+    if options.repeats < 1:
+        parser.error(f"argument --repeats: {options.repeats}: at least 1 is needed")
     options.tool = options.tool.resolve()
     with tempfile.TemporaryDirectory() as state, tempfile.TemporaryDirectory() as folder:
         os.environ["DSSYNC_STATE"] = state  # away from the testbeds of others

@@ -24,8 +24,8 @@ constexpr double kCleared = 1.5;
 constexpr std::int64_t kPatience = 4;
 // A suspect through which probes brought so much more of its capacity than through another is not likely.
 constexpr double kDistinct = 1.1;
-// A slow link that turned out to be faster is probed for so many windows more: probes that meet other traffic find less
-// than there is.
+// After one has turned out to be faster, slow links are probed for so many windows: probes that meet other traffic find
+// less than there is.
 constexpr std::int64_t kRecovery = 2;
 // A slow link that turned out to have more than this part of its nominal capacity has all of it: a proof is the least.
 constexpr double kRecovered = 0.6;

@@ -82,16 +82,17 @@ class LinkMonitor {
   // Whether something is slow and a probe will tell what it is: better not to act on it, for a few iterations.
   bool undecided() const;
 
-  // Whether a slow link has turned out to be faster, a few iterations ago at most: probes will tell how fast it is.
+  // Whether a slow link has turned out to be faster, a few iterations ago at most, and links are slow: probes will tell
+  // how fast they are.
   bool recovering() const;
 
   // Whether a link that was slow a while ago may be so again: stages that cross it take a little longer than usual, and
   // it was not probed lately.
   bool relapsing() const;
 
-  // Slow links of which too little is heard to know whether they still are, those that have turned out to be faster,
-  // those that nobody could tell apart, and those that were slow a while ago and are spared by the plan in force, so
-  // that its stages would not show it. Most doubtful first. What to do about it: probe.h.
+  // Slow links of which too little is heard to know whether they still are, all of them while one has turned out to be
+  // faster, those that nobody could tell apart, and those that were slow a while ago and are spared by the plan in
+  // force, so that its stages would not show it. Most doubtful first. What to do about it: probe.h.
   std::vector<LinkId> links_to_probe() const;
 
   // Median over the last iterations of what the slowest worker computes in one; 0 before the first sample.

@@ -68,6 +68,21 @@ AdaptiveRun::Options watching(unsigned seed, double lost = 0) {
   return options;
 }
 
+// The same, and nobody probes.
+AdaptiveRun::Options only_watching(unsigned seed, double lost = 0) {
+  AdaptiveRun::Options options = watching(seed, lost);
+  options.probes = false;
+  return options;
+}
+
+// From 200 to 25 Mbit/s, which is then known.
+void cut_core(AdaptiveRun& run) {
+  run.iterations(9);
+  run.simulation.change_network(run.simulation.now(), two_racks(25));
+  run.iterations(18);
+  ASSERT_THAT(run.slow_links(), SizeIs(4));
+}
+
 TEST(LinkMonitorTest, QuietNetworksHaveNoSlowLinks) {
   for (const auto& [name, topology] : networks()) {
     for (unsigned seed = 1; seed <= 5; ++seed) {
@@ -152,9 +167,7 @@ TEST(LinkMonitorTest, FindsTheNicThatOthersUseAsItsInterfaceCounts) {
     for (unsigned seed = 1; seed <= 5; ++seed) {
       for (const double left : {30.0, 60.0}) {
         SCOPED_TRACE(name + ", seed " + std::to_string(seed) + ", left " + std::to_string(left));
-        AdaptiveRun::Options options = watching(seed, 0.03);
-        options.probes = false;
-        AdaptiveRun run(topology, options);
+        AdaptiveRun run(topology, only_watching(seed, 0.03));
         testing::contend(run, {}, 0);
         for (int i = 0; i < 12; ++i) {
           run.iterations(1);
@@ -174,9 +187,7 @@ TEST(LinkMonitorTest, FindsTheNicThatOthersUseAsItsInterfaceCounts) {
 
 // A small probe slips through a NIC that others fill. Once they are gone, it counts.
 TEST(LinkMonitorTest, AProbeDoesNotClearALinkThatOthersFill) {
-  AdaptiveRun::Options options = watching(1);
-  options.probes = false;
-  AdaptiveRun run(two_racks(200), options);
+  AdaptiveRun run(two_racks(200), only_watching(1));
   testing::contend(run, {}, 0);
   run.iterations(9);
   testing::contend(run, {"rack0-1 out", "rack0-0 in"}, 40);
@@ -384,13 +395,8 @@ TEST(LinkMonitorTest, SlowHostsDoNotMakeASlowLinkSeemFaster) {
 
 // However little a probe that meets other traffic brings.
 TEST(LinkMonitorTest, WantsToKnowForAWhileHowFastALinkHasBecome) {
-  AdaptiveRun::Options options = watching(1);
-  options.probes = false;
-  AdaptiveRun run(two_racks(200), options);
-  run.iterations(9);
-  run.simulation.change_network(run.simulation.now(), two_racks(25));
-  run.iterations(18);
-  ASSERT_THAT(run.slow_links(), SizeIs(4));
+  AdaptiveRun run(two_racks(200), only_watching(1));
+  ASSERT_NO_FATAL_FAILURE(cut_core(run));
   EXPECT_FALSE(run.monitor.recovering());
   run.simulation.change_network(run.simulation.now(), two_racks(50));
   int iterations = 0;
@@ -405,13 +411,8 @@ TEST(LinkMonitorTest, WantsToKnowForAWhileHowFastALinkHasBecome) {
 
 // A probe finds that one direction of the core is back: the other one is to be probed next, recently heard of or not.
 TEST(LinkMonitorTest, WhenOneLinkRecoversItAsksForTheOthers) {
-  AdaptiveRun::Options options = watching(1);
-  options.probes = false;
-  AdaptiveRun run(two_racks(200), options);
-  run.iterations(9);
-  run.simulation.change_network(run.simulation.now(), two_racks(25));
-  run.iterations(18);
-  ASSERT_THAT(run.slow_links(), SizeIs(4));
+  AdaptiveRun run(two_racks(200), only_watching(1));
+  ASSERT_NO_FATAL_FAILURE(cut_core(run));
   ASSERT_THAT(run.monitor.links_to_probe(), IsEmpty());
   SampleBatch batch;
   batch.probes = {{run.iteration, 0, 4, 150 * kMegabit / 100, 0.01, 0}};

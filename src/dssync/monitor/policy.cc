@@ -269,16 +269,18 @@ std::optional<PlanChange> ReplanPolicy::regret(const LinkMonitor& monitor) {
                   format_duration(Seconds(now)), format_duration(Seconds(before.seconds)), rounds_of(before.plan))};
 }
 
-// Whether a change was taken back a moment ago, or was made for a network much like this one; but not if that did not
-// help: then it was the network.
-bool ReplanPolicy::is_ruled_out(const LinkMonitor& monitor) {
+// If a change was taken back and that did not help, it was the network: nothing is to be learned from it.
+void ReplanPolicy::forget_wrong_lesson(const LinkMonitor& monitor) {
+  if (!era_->misled_by || monitor.last_iteration() - era_->misled_at >= kLesson) return;
+  const bool is_back = monitor.last_iteration() - era_->calm_since + 1 >= kTrial;
+  const bool is_slow = monitor.iteration_seconds(options_.overlap) > kWorse * era_->without_it;
+  if (is_back && is_slow) era_->misled_by.reset();
+}
+
+// Whether a change was taken back a moment ago, or was made for a network much like this one.
+bool ReplanPolicy::is_ruled_out(const LinkMonitor& monitor) const {
   if (!era_->misled_by) return false;
   const std::int64_t since = monitor.last_iteration() - era_->misled_at;
-  const bool is_back = monitor.last_iteration() - era_->calm_since + 1 >= kTrial;
-  if (is_back && since < kLesson && monitor.iteration_seconds(options_.overlap) > kWorse * era_->without_it) {
-    era_->misled_by.reset();
-    return false;
-  }
   return since < 2 * kTrial || (since < kLesson && alike(monitor.estimated(), *era_->misled_by));
 }
 
@@ -381,6 +383,7 @@ std::optional<PlanChange> ReplanPolicy::consider(const LinkMonitor& monitor) {
   const std::optional<std::int64_t> awaiting_since = std::exchange(era_->awaiting_since, std::nullopt);
   const double compute = monitor.compute_seconds();
   era_->wave = wave_iterations(compute);
+  forget_wrong_lesson(monitor);
   if (!is_ruled_out(monitor) && !monitor.undecided() && !monitor.recovering()) {
     const Topology network = monitor.estimated();
     const std::shared_ptr<const Candidate> now = ask(network);

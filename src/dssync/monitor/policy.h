@@ -103,7 +103,8 @@ class ReplanPolicy {
 
   std::int64_t memory() const;
   std::optional<PlanChange> regret(const LinkMonitor& monitor);
-  bool is_ruled_out(const LinkMonitor& monitor);
+  void forget_wrong_lesson(const LinkMonitor& monitor);
+  bool is_ruled_out(const LinkMonitor& monitor) const;
   bool is_proven(const LinkMonitor& monitor, std::optional<std::int64_t> since);
   std::shared_ptr<const Candidate> ask(const Topology& network);
   double iteration_seconds(const StageTable& table, const Topology& network, double compute) const;

@@ -2,8 +2,8 @@
 // slow one. Pure; thread-safe; the same on every worker.
 //
 // A probe clears links: that much went through in that time, so each link on the way has at least that capacity,
-// whatever else was under way. So it may run at any time; best while the links are quiet. A slow one counts only
-// against links that are watched.
+// whatever else was under way; but not links that others fill, for a small one slips through. So it may run at any
+// time; best while the links are quiet. A slow one counts only against links that are watched.
 #pragma once
 
 #include <cstdint>
