@@ -11,9 +11,9 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "bindings.h"
-#include "dssync/runtime/discover_network.h"
-#include "dssync/runtime/synchronizer.h"
-#include "dssync/runtime/world.h"
+#include "dssync/comm/world.h"
+#include "dssync/live/discover_network.h"
+#include "dssync/sync/synchronizer.h"
 
 namespace dssync::python {
 namespace {

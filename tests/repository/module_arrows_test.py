@@ -18,11 +18,14 @@ ARROWS = {
     "launch": ["base"],
     "report": ["base"],
     "testbed": ["topology"],
-    "runtime": ["planner", "monitor", "discovery", "launch"],
-    "training": ["runtime", "json"],
+    "comm": ["topology", "launch"],
+    "collective": ["comm", "planner", "monitor"],
+    "live": ["collective", "monitor", "discovery"],
+    "sync": ["live"],
+    "training": ["sync", "json"],
     "benchmark": ["training"],
     "cli": ["planner", "json", "report", "testbed", "training", "benchmark"],
-    "python": ["planner", "runtime"],
+    "python": ["planner", "sync"],
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<][^">]+)[">]', re.MULTILINE)

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "dssync/runtime/replica.h"
+#include "dssync/sync/replica.h"
 
 namespace dssync {
 

@@ -12,7 +12,7 @@
 
 #include "dssync/base/error.h"
 #include "dssync/base/version.h"
-#include "dssync/runtime/method_cost.h"
+#include "dssync/sync/methods/method_cost.h"
 #include "dssync/training/checkpoint_folder.h"
 #include "dssync/training/evaluation.h"
 #include "dssync/training/exchange.h"

@@ -1,0 +1,93 @@
+#include "dssync/sync/flat.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "dssync/base/error.h"
+#include "dssync/comm/c10d.h"
+
+namespace dssync {
+namespace {
+
+void check(const NamedTensor& named) {
+  const at::Tensor& tensor = named.tensor;
+  if (!tensor.defined()) throw InputError(fmt::format("'{}' is no tensor", named.name));
+  if (tensor.layout() != at::kStrided)
+    throw InputError(fmt::format("'{}' is sparse, which cannot be averaged", named.name));
+  if (!can_sum(tensor.scalar_type())) {
+    throw InputError(fmt::format("'{}' is of type {}, which this PyTorch's c10d cannot sum", named.name,
+                                 c10::toString(tensor.scalar_type())));
+  }
+}
+
+Flat& flat_for(std::vector<Flat>& flats, std::vector<at::TensorOptions>& kinds, const at::Tensor& tensor) {
+  for (std::size_t index = 0; index < flats.size(); ++index) {
+    if (kinds[index].dtype() == tensor.dtype() && kinds[index].device() == tensor.device()) return flats[index];
+  }
+  kinds.push_back(at::TensorOptions().dtype(tensor.dtype()).device(tensor.device()));
+  return flats.emplace_back();
+}
+
+}  // namespace
+
+at::Tensor view_of(const Flat& flat, std::int64_t offset, const at::Tensor& like) {
+  const at::Tensor slice = flat.vector.narrow(0, offset, like.numel());
+  // Keeps the order in memory (channels last, say) where the tensor has no holes.
+  if (like.is_non_overlapping_and_dense()) return slice.as_strided(like.sizes(), like.strides());
+  return slice.view(like.sizes());
+}
+
+std::vector<Flat> flatten(const std::vector<NamedTensor>& tensors) {
+  std::vector<Flat> flats;
+  std::vector<at::TensorOptions> kinds;
+  std::vector<std::int64_t> sizes;
+  for (std::size_t index = 0; index < tensors.size(); ++index) {
+    check(tensors[index]);
+    Flat& flat = flat_for(flats, kinds, tensors[index].tensor);
+    sizes.resize(flats.size());
+    std::int64_t& size = sizes[static_cast<std::size_t>(&flat - flats.data())];
+    flat.parts.push_back({index, size});
+    size += tensors[index].tensor.numel();
+  }
+  const at::NoGradGuard no_grad;
+  for (std::size_t kind = 0; kind < flats.size(); ++kind) {
+    flats[kind].vector = at::zeros({sizes[kind]}, kinds[kind]);
+    for (const Flat::Part& part : flats[kind].parts) {
+      at::Tensor tensor = tensors[part.index].tensor;
+      const at::Tensor view = view_of(flats[kind], part.offset, tensor);
+      view.copy_(tensor.detach());
+      tensor.set_data(view);
+    }
+  }
+  return flats;
+}
+
+std::vector<Flat> flat_like(const std::vector<Flat>& flats) {
+  std::vector<Flat> result = flats;
+  for (Flat& flat : result) flat.vector = at::zeros_like(flat.vector);
+  return result;
+}
+
+std::int64_t bytes_of(const std::vector<Flat>& flats) {
+  std::int64_t result = 0;
+  for (const Flat& flat : flats) result += static_cast<std::int64_t>(flat.vector.nbytes());
+  return result;
+}
+
+std::vector<std::string> describe(const std::vector<NamedTensor>& tensors) {
+  std::vector<std::string> result;
+  for (const auto& [name, tensor] : tensors) {
+    std::string line = fmt::format("{} {} [{}]", name, c10::toString(tensor.scalar_type()),
+                                   fmt::join(tensor.sizes().begin(), tensor.sizes().end(), ", "));
+    if (!tensor.is_contiguous()) line += fmt::format(" with strides [{}]", fmt::join(tensor.strides(), ", "));
+    if (!tensor.is_cpu()) line += fmt::format(" on {}", c10::DeviceTypeName(tensor.device().type(), true));
+    result.push_back(std::move(line));
+  }
+  return result;
+}
+
+}  // namespace dssync
