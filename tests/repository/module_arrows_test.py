@@ -14,6 +14,7 @@ ARROWS = {
     "planner": ["topology"],
     "discovery": ["topology"],
     "monitor": ["planner"],
+    "method": ["planner"],
     "json": ["planner"],
     "launch": ["base"],
     "report": ["base"],
@@ -21,10 +22,10 @@ ARROWS = {
     "comm": ["topology", "launch"],
     "collective": ["comm", "planner", "monitor"],
     "live": ["collective", "monitor", "discovery"],
-    "sync": ["live"],
+    "sync": ["live", "method"],
     "training": ["sync", "json"],
     "benchmark": ["training"],
-    "cli": ["planner", "json", "report", "testbed", "training", "benchmark"],
+    "cli": ["planner", "method", "json", "report", "testbed", "training", "benchmark"],
     "python": ["planner", "sync"],
 }
 

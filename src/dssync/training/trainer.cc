@@ -12,7 +12,7 @@
 
 #include "dssync/base/error.h"
 #include "dssync/base/version.h"
-#include "dssync/sync/methods/method_cost.h"
+#include "dssync/method/cost.h"
 #include "dssync/training/checkpoint_folder.h"
 #include "dssync/training/evaluation.h"
 #include "dssync/training/exchange.h"
@@ -332,8 +332,7 @@ class Training {
 
   void save() {
     const Clock::time_point start = Clock::now();
-    // Their servers hold the model, and workers are at different iterations of it.
-    if (sync_options_.method == Method::kAsp || sync_options_.method == Method::kSsp) sync_->consolidate();
+    if (info_of(sync_options_.method).saves_consolidated) sync_->consolidate();
     const std::string previous = std::exchange(saved_.name, CheckpointFolder::name_for(iteration_, run_number_));
     collect_values();
     const std::int64_t bytes = folder_->save(saved_);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "dssync/base/error.h"
+#include "dssync/base/version.h"
 #include "dssync/planner/stages.h"
 
 namespace dssync {
@@ -15,6 +16,14 @@ namespace {
 void check_size(const World& world, const Topology& topology) {
   if (world.size() == topology.workers()) return;
   throw InputError(fmt::format("the topology has {} workers, but {} are running", topology.workers(), world.size()));
+}
+
+// What two workers must have in common to understand each other: a line for each option that the method looks at.
+std::vector<std::string> promises_of(const SyncOptions& options) {
+  std::vector<std::string> lines = {fmt::format("dssync {}", kVersion),
+                                    fmt::format("method {}", name_of(options.method))};
+  for (const auto& [name, value] : values_of(options)) lines.push_back(fmt::format("{} {}", name, text_of(value)));
+  return lines;
 }
 
 std::vector<NamedTensor> summable(const std::vector<NamedTensor>& tensors, bool wanted) {
@@ -88,10 +97,10 @@ double squared_norm(const at::Tensor& tensor) { return tensor.to(at::kDouble).sq
 }  // namespace
 
 BaseSynchronizer::BaseSynchronizer(World& world, const Replica& replica, const Topology& topology, Timeline* timeline,
-                                   const std::vector<std::string>& promises)
+                                   const SyncOptions& options)
     : world_(world), replica_(replica), topology_(topology), engine_(world, timeline), timeline_(timeline) {
   check_size(world, topology);
-  world_.agree("options", promises);
+  world_.agree("options", promises_of(options));
   world_.agree("network", describe(topology));
   std::vector<std::string> model = describe(replica_.parameters);
   for (const std::string& line : describe(replica_.buffers)) model.push_back("buffer " + line);

@@ -17,10 +17,10 @@ namespace dssync {
 
 class BaseSynchronizer : public Synchronizer {
  public:
-  // Collective: compares `promises` (one line for each option that must be the same) and the model with the other
-  // workers', and takes over rank 0's values.
+  // Collective: compares the options that the method looks at, the network and the model with the other workers', and
+  // takes over rank 0's values.
   BaseSynchronizer(World& world, const Replica& replica, const Topology& topology, Timeline* timeline,
-                   const std::vector<std::string>& promises);
+                   const SyncOptions& options);
 
   void before_forward() final;
   void after_backward() final;

@@ -47,14 +47,6 @@ Plan plan_of_local_sgd(const Group& everyone, const Topology& topology, double b
   return plan;
 }
 
-std::vector<std::string> promises_of(const SyncOptions& options) {
-  return {fmt::format("method {}", name_of(options.method)),
-          fmt::format("mode {}", options.overlap ? "overlapped" : "in line"),
-          fmt::format("optimizer state {}, period {}", static_cast<int>(options.state), options.state_period),
-          fmt::format("warm-up {}", options.warmup_iterations),
-          fmt::format("adaptation {}{}", options.adapt ? "on" : "off", options.steer ? ", steered" : "")};
-}
-
 std::vector<std::string> lines_of(const Plan& plan) {
   std::vector<std::string> lines = {fmt::format("{} shards", plan.shards)};
   for (const Round& round : plan.rounds) lines.push_back(fmt::format("round {}", fmt::join(round.groups, " ")));
@@ -79,7 +71,7 @@ bool is_never_negative(const std::string& state) {
 class DsSync final : public BaseSynchronizer {
  public:
   DsSync(World& world, const Replica& replica, const Topology& topology, const SyncOptions& options, Timeline* timeline)
-      : BaseSynchronizer(world, replica, topology, timeline, promises_of(options)), options_(options) {
+      : BaseSynchronizer(world, replica, topology, timeline, options), options_(options) {
     if (options_.steer && !replica_.learning_rate) throw InputError("steer: the replica has no learning_rate");
     const Plan plan = decide();
     world_.agree("plan", lines_of(plan));
@@ -181,7 +173,8 @@ class DsSync final : public BaseSynchronizer {
   // An optimizer makes the state of a parameter in the first step that has a gradient for it, which may be another step
   // on every worker. What all of them have is adopted; the rest is looked for again, ever less often.
   void adopt_optimizer_state() {
-    if (options_.state == StateTreatment::kLocal || !replica_.optimizer_state || iteration() < next_look_) return;
+    if (options_.state_treatment() == StateTreatment::kLocal || !replica_.optimizer_state || iteration() < next_look_)
+      return;
     next_look_ = iteration() + look_again_after_;
     look_again_after_ *= 2;
     std::vector<std::string> lines;

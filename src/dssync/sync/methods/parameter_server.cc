@@ -278,10 +278,7 @@ class ParameterServer final : public BaseSynchronizer {
  public:
   ParameterServer(World& world, const Replica& replica, const Topology& topology, const SyncOptions& options,
                   Timeline* timeline)
-      : BaseSynchronizer(world, replica, topology, timeline,
-                         {fmt::format("method {}", name_of(options.method)),
-                          fmt::format("staleness {}", options.method == Method::kSsp ? options.staleness : -1)}),
-        base_(flat_like(parameters_)) {
+      : BaseSynchronizer(world, replica, topology, timeline, options), base_(flat_like(parameters_)) {
     const int64_t bound = options.method == Method::kSsp ? options.staleness : std::numeric_limits<int64_t>::max();
     if (world_.size() > 1) channel_ = world_.channel(world_.everyone(), name_);
     for (int server = 0; server < world_.size(); ++server) {
