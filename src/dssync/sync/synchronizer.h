@@ -42,6 +42,12 @@ struct SyncMetrics {
   double parameter_norm = 0;  // |x_i|, of the same elements
 };
 
+// What a synchronizer remembers from one iteration to the next. For checkpoints.
+struct SyncState {
+  std::int64_t iteration = 0;          // that were done
+  std::vector<NamedTensor> tensors{};  // what else the method needs, by name
+};
+
 // A plan that took another's place.
 struct PlanEvent {
   std::int64_t iteration = 0;  // the first that follows it, counted from 0
@@ -72,9 +78,14 @@ class Synchronizer {
   // Changes of the plan since the last call; the same on all workers.
   virtual std::vector<PlanEvent> take_plan_events() = 0;
 
-  // How many iterations were done. A resumed run sets where it goes on, before its first iteration.
+  // How many iterations were done.
   virtual std::int64_t iteration() const = 0;
-  virtual void resume_at(std::int64_t iteration) = 0;
+
+  // What it has to remember beside the replica's own tensors, to go on later as if it had not been interrupted.
+  // Between two iterations. Tensors are copies.
+  virtual SyncState state() const = 0;
+  // Of this worker, before the first iteration. What a plan of another form cannot use is left out.
+  virtual void load_state(const SyncState& state) = 0;
 };
 
 // Lays the parameters out in flat tensors (they stay the same tensors to their owner), makes sure that all workers have

@@ -180,7 +180,7 @@ class Training {
     // workers rank 0's values.
     restore_values();
     restore_state(*model_, *optimizer_, saved_.optimizer);
-    sync_->resume_at(iteration_);
+    sync_->load_state(saved_.sync);
   }
 
   void report_start() {
@@ -339,6 +339,7 @@ class Training {
     saved_.parameters.clear();
     saved_.buffers.clear();
     saved_.optimizer.clear();
+    saved_.sync.tensors.clear();
     exchange_->meet("saved a checkpoint");
     if (world_.rank() == 0) folder_->publish(saved_.name);
     folder_->keep_only(saved_.name, previous);
@@ -362,6 +363,7 @@ class Training {
     saved_.parameters = parameters_of(*model_);
     saved_.buffers = buffers_of(*model_);
     saved_.optimizer = saved_state(*model_, *optimizer_);
+    saved_.sync = sync_->state();
   }
 
   TrainResult finish() {

@@ -106,7 +106,7 @@ BaseSynchronizer::BaseSynchronizer(World& world, const Replica& replica, const T
   for (const std::string& line : describe(replica_.buffers)) model.push_back("buffer " + line);
   for (const std::string& line : describe(replica_.frozen)) model.push_back("frozen " + line);
   world_.agree("model", model);
-  parameters_ = flatten(replica_.parameters);
+  parameters_ = TensorSet(replica_.parameters, replica_.storage);
   adopt_from_rank_0();
   if (!replica_.buffers.empty()) everyone();  // for consolidate(): groups are connected before the first iteration
 }
@@ -116,10 +116,11 @@ void BaseSynchronizer::adopt_from_rank_0() {
   if (world_.size() == 1) return;
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> tensors;
-  for (const Flat& flat : parameters_) tensors.push_back(flat.vector);
+  for (const Flat& flat : parameters_.flats()) tensors.push_back(flat.vector);
   for (const NamedTensor& buffer : replica_.buffers) tensors.push_back(buffer.tensor);
   for (const NamedTensor& frozen : replica_.frozen) tensors.push_back(frozen.tensor);
   take_over_from_rank_0(tensors);
+  parameters_.scatter();
 }
 
 void BaseSynchronizer::take_over_from_rank_0(const std::vector<at::Tensor>& tensors) {
@@ -193,11 +194,24 @@ void BaseSynchronizer::record_change(const std::string& why) {
   timeline_->record({Span::Kind::kChange, "new plan: " + why, iteration_, now, now, -1, {}, 0});
 }
 
+SyncState BaseSynchronizer::state() const {
+  SyncState result{.iteration = iteration_};
+  add_state(result);
+  return result;
+}
+
+void BaseSynchronizer::load_state(const SyncState& state) {
+  iteration_ = state.iteration;
+  take_state(state);
+}
+
 double BaseSynchronizer::consolidate() {
   const at::NoGradGuard no_grad;
   if (world_.size() == 1) return 0;
   const double waited = metrics_.wait_seconds;
+  parameters_.gather();
   const double distance = consolidate_parameters();
+  parameters_.scatter();
   average_buffers();
   // This is not part of any iteration.
   metrics_.wait_seconds = waited;
@@ -208,14 +222,14 @@ double BaseSynchronizer::consolidate() {
 
 double BaseSynchronizer::consolidate_parameters() {
   std::vector<at::Tensor> before;
-  for (const Flat& flat : parameters_) {
+  for (const Flat& flat : parameters_.flats()) {
     before.push_back(flat.vector.clone());
     engine_.average(flat.vector, everyone(), iteration_, seconds_for(flat.vector, *everyone()));
   }
   wait();
   double distance = 0;
   for (std::size_t index = 0; index < before.size(); ++index) {
-    distance += squared_norm(parameters_[index].vector - before[index]);
+    distance += squared_norm(parameters_.flats()[index].vector - before[index]);
   }
   return distance;
 }
@@ -223,17 +237,12 @@ double BaseSynchronizer::consolidate_parameters() {
 // Running statistics are not used in training, so they are brought together only here. What cannot be averaged (a
 // counter of batches) is the same on all workers or rank 0's.
 void BaseSynchronizer::average_buffers() {
-  std::vector<NamedTensor> copies;
-  const std::vector<NamedTensor> floating = summable(replica_.buffers, true);
-  for (const auto& [name, tensor] : floating) copies.push_back({name, tensor.clone()});
-  const std::vector<Flat> flats = flatten(copies);
-  for (const Flat& flat : flats)
+  const TensorSet floating(summable(replica_.buffers, true), Storage::kBorrowed);
+  for (const Flat& flat : floating.flats()) {
     engine_.average(flat.vector, everyone(), iteration_, seconds_for(flat.vector, *everyone()));
-  wait();
-  for (std::size_t index = 0; index < floating.size(); ++index) {
-    at::Tensor buffer = floating[index].tensor;
-    buffer.copy_(copies[index].tensor);
   }
+  wait();
+  floating.scatter();
   std::vector<at::Tensor> others;
   for (const NamedTensor& named : summable(replica_.buffers, false)) others.push_back(named.tensor);
   take_over_from_rank_0(others);

@@ -33,7 +33,7 @@ class Bsp final : public BaseSynchronizer {
   Bsp(World& world, const Replica& replica, const Topology& topology, const SyncOptions& options, Timeline* timeline)
       : BaseSynchronizer(world, replica, topology, timeline, options),
         bucket_bytes_(options.bucket_bytes),
-        gradients_(flat_like(parameters_)) {
+        gradients_(flat_like(parameters_.flats())) {
     ChainBuilder builder(world, topology_);
     builder.add(info_of(options.method).lowering(world.everyone(), topology_), world.size());
     chain_ = std::make_shared<const Chain>(builder.build().front());
@@ -69,10 +69,10 @@ class Bsp final : public BaseSynchronizer {
     bucket_of_.resize(replica_.parameters.size());
     offset_of_.resize(replica_.parameters.size());
     arrived_.resize(replica_.parameters.size());
-    for (std::size_t flat = 0; flat < parameters_.size(); ++flat) {
-      std::int64_t end = parameters_[flat].vector.numel();
-      const auto& parts = parameters_[flat].parts;
-      const auto limit = bucket_bytes_ / static_cast<std::int64_t>(parameters_[flat].vector.element_size());
+    for (std::size_t flat = 0; flat < gradients_.size(); ++flat) {
+      std::int64_t end = gradients_[flat].vector.numel();
+      const auto& parts = gradients_[flat].parts;
+      const auto limit = bucket_bytes_ / static_cast<std::int64_t>(gradients_[flat].vector.element_size());
       buckets_.push_back({flat, end, end, 0, 0});
       for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
         if (buckets_.back().end - part->offset > limit && buckets_.back().parts > 0) {
