@@ -12,10 +12,10 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
-#include "dssync/runtime/chain.h"
-#include "dssync/runtime/engine.h"
-#include "dssync/runtime/synchronizer.h"
-#include "dssync/runtime/testing.h"
+#include "dssync/collective/chain.h"
+#include "dssync/collective/engine.h"
+#include "dssync/comm/testing.h"
+#include "dssync/sync/synchronizer.h"
 #include "dssync/topology/testing.h"
 
 namespace {

@@ -3,9 +3,9 @@
 
 #include <CLI/CLI.hpp>
 
-#include "plan.h"
-#include "report.h"
-#include "testbed.h"
+#include "plan/plan.h"
+#include "report/report.h"
+#include "testbed/testbed.h"
 #include "tool.h"
 #include "torch_program.h"
 

@@ -11,9 +11,9 @@
 
 #include "dssync/launch/local_workers.h"
 #include "dssync/testbed/testbed.h"
-#include "find_network.h"
-#include "live_line.h"
+#include "network/find_network.h"
 #include "store_server.h"
+#include "terminal/live_line.h"
 #include "tool.h"
 
 namespace dssync::cli {
@@ -37,8 +37,8 @@ int tell_outcome(const std::string& speaker, const Supervision& report) {
   return complain(speaker, text, is_bad_input ? kBadInput : kFailed);
 }
 
-Place local_place(int rank, int size) {
-  Place place;
+Assignment local_place(int rank, int size) {
+  Assignment place;
   place.rank = rank;
   place.size = size;
   place.local_rank = rank;
@@ -67,7 +67,7 @@ int launch(const std::string& speaker, const NetworkFlags& flags, const KnownNet
     fmt::print(stderr, "{}: emulating the network as testbed {}\n", speaker, testbed->name());
   }
   LocalWorkers workers(network.workers, [&](int rank, LauncherChannel& launcher) {
-    Place place = local_place(rank, network.workers);
+    Assignment place = local_place(rank, network.workers);
     if (testbed) {
       unsetenv("GLOO_SOCKET_IFNAME");  // which names an interface of the machine, not of the testbed
       testbed->enter(network.emulated->host_at(network.emulated->position_of(rank)));
@@ -98,7 +98,7 @@ Seconds timeout_of(const NetworkFlags& flags, const KnownNetwork& network, const
 }
 
 int run_workers(const std::string& speaker, const NetworkFlags& flags, const KnownNetwork& network,
-                const std::optional<Place>& own, const Prediction& prediction, const WorkersJob& job) {
+                const std::optional<Assignment>& own, const Prediction& prediction, const WorkersJob& job) {
   if (!own) return launch(speaker, flags, network, prediction, job);
   return run_worker(speaker, *own, nullptr, timeout_of(flags, network, prediction),
                     job_on(speaker, flags, network, nullptr, job));

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "dssync/benchmark/benchmark.h"
-#include "dssync/launch/place.h"
+#include "dssync/launch/assignment.h"
 #include "dssync/topology/topology.h"
-#include "network_flags.h"
+#include "flags/network_flags.h"
 #include "worker.h"
 
 namespace dssync::cli {
@@ -33,6 +33,6 @@ Seconds timeout_of(const NetworkFlags& flags, const KnownNetwork& network, const
 // Returns the exit status; what went wrong in a worker has been told as "SPEAKER: rank 3: ...". `own` is empty where
 // this process starts the workers. Call it before this process has threads. Throws where nothing could be started.
 int run_workers(const std::string& speaker, const NetworkFlags& flags, const KnownNetwork& network,
-                const std::optional<Place>& own, const Prediction& prediction, const WorkersJob& job);
+                const std::optional<Assignment>& own, const Prediction& prediction, const WorkersJob& job);
 
 }  // namespace dssync::cli

@@ -26,7 +26,7 @@ void StoreServer::publish_loss(int rank, const std::string& description) noexcep
   }
 }
 
-void StoreServer::await_departures(const Place& place, std::chrono::milliseconds patience) noexcept {
+void StoreServer::await_departures(const Assignment& place, std::chrono::milliseconds patience) noexcept {
   try {
     std::vector<std::string> keys;
     for (int rank = 0; rank < place.size; ++rank) {

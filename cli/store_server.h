@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <string>
 
-#include "dssync/launch/place.h"
-#include "dssync/runtime/store.h"
-#include "dssync/runtime/world.h"
+#include "dssync/comm/store.h"
+#include "dssync/comm/world.h"
+#include "dssync/launch/assignment.h"
 
 namespace dssync::cli {
 
@@ -24,7 +24,7 @@ class StoreServer {
 
   // Returns when all other workers of `place` have left, or at the latest after `patience`. A store that ended before
   // would keep them from learning how the run ended.
-  void await_departures(const Place& place, std::chrono::milliseconds patience) noexcept;
+  void await_departures(const Assignment& place, std::chrono::milliseconds patience) noexcept;
 
  private:
   ServedStore served_;

@@ -11,7 +11,7 @@
 
 #include "dssync/base/error.h"
 #include "dssync/base/version.h"
-#include "output.h"
+#include "terminal/output.h"
 #include "text/style.h"
 
 namespace dssync::cli {

@@ -5,12 +5,12 @@
 
 #include <CLI/CLI.hpp>
 
-#include "bench.h"
-#include "bench_run.h"
+#include "bench/bench.h"
+#include "bench/bench_run.h"
 #include "quiet_torch.h"
 #include "tool.h"
-#include "train.h"
-#include "train_run.h"
+#include "train/train.h"
+#include "train/train_run.h"
 
 namespace {
 

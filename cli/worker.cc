@@ -32,7 +32,7 @@ class Membership {
 };
 
 // Rank 0 serves the store where nobody else does, until the others have left.
-int serve_and_work(Place place, const std::function<int(const Place&)>& work) {
+int serve_and_work(Assignment place, const std::function<int(const Assignment&)>& work) {
   StoreServer store(place.store_port);
   place.store_is_hosted = true;
   const int status = work(place);
@@ -42,7 +42,7 @@ int serve_and_work(Place place, const std::function<int(const Place&)>& work) {
 
 }  // namespace
 
-int run_worker(const std::string& speaker, const Place& place, LauncherChannel* launcher, Seconds timeout,
+int run_worker(const std::string& speaker, const Assignment& place, LauncherChannel* launcher, Seconds timeout,
                const Job& job) {
   WorkerEnding ending(speaker, place.rank, launcher);
   // Workers that this program launched hear of a Ctrl-C from their launcher.
@@ -52,7 +52,7 @@ int run_worker(const std::string& speaker, const Place& place, LauncherChannel* 
   const auto guarded_here = [&](const std::function<int()>& work) {
     return guarded([&](const std::string& message, int status) { return ending.complain(message, status); }, work);
   };
-  const auto work = [&](const Place& at) {
+  const auto work = [&](const Assignment& at) {
     return guarded_here([&] {
       const std::unique_ptr<World> world = World::at(at, std::chrono::duration_cast<milliseconds>(timeout));
       const Membership membership(ending, *world);

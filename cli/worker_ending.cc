@@ -12,8 +12,8 @@
 
 #include <fmt/format.h>
 
-#include "live_line.h"
 #include "store_server.h"
+#include "terminal/live_line.h"
 #include "tool.h"
 
 namespace dssync::cli {

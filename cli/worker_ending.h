@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "dssync/comm/world.h"
 #include "dssync/launch/local_workers.h"
-#include "dssync/runtime/world.h"
 #include "dssync/training/run_log.h"
 
 namespace dssync::cli {

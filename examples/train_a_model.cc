@@ -2,7 +2,7 @@
 
 #include <torch/torch.h>
 
-#include "dssync/runtime/synchronizer.h"
+#include "dssync/sync/synchronizer.h"
 #include "dssync/topology/read.h"
 
 int main() {

@@ -1,7 +1,7 @@
 // dssync's exceptions, one to one.
 #include "bindings.h"
 #include "dssync/base/error.h"
-#include "dssync/runtime/world.h"
+#include "dssync/comm/world.h"
 
 namespace dssync::python {
 

@@ -8,7 +8,7 @@
 
 #include <torch/torch.h>
 
-#include "dssync/runtime/synchronizer.h"
+#include "dssync/sync/synchronizer.h"
 #include "dssync/topology/read.h"
 
 namespace {

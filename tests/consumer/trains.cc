@@ -2,7 +2,7 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 
-#include "dssync/runtime/synchronizer.h"
+#include "dssync/sync/synchronizer.h"
 #include "dssync/topology/read.h"
 
 int main() {

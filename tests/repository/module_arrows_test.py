@@ -14,15 +14,19 @@ ARROWS = {
     "planner": ["topology"],
     "discovery": ["topology"],
     "monitor": ["planner"],
+    "method": ["planner"],
     "json": ["planner"],
     "launch": ["base"],
     "report": ["base"],
     "testbed": ["topology"],
-    "runtime": ["planner", "monitor", "discovery", "launch"],
-    "training": ["runtime", "json"],
+    "comm": ["topology", "launch"],
+    "collective": ["comm", "planner", "monitor"],
+    "live": ["collective", "monitor", "discovery"],
+    "sync": ["live", "method"],
+    "training": ["sync", "json"],
     "benchmark": ["training"],
-    "cli": ["planner", "json", "report", "testbed", "training", "benchmark"],
-    "python": ["planner", "runtime"],
+    "cli": ["planner", "method", "json", "report", "testbed", "training", "benchmark"],
+    "python": ["planner", "sync"],
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<][^">]+)[">]', re.MULTILINE)

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "dssync/base/units.h"
-#include "dssync/runtime/synchronizer.h"
-#include "dssync/runtime/world.h"
+#include "dssync/comm/world.h"
+#include "dssync/sync/synchronizer.h"
 #include "dssync/topology/topology.h"
 
 namespace dssync {

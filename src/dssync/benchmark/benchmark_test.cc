@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "dssync/runtime/testing.h"
+#include "dssync/comm/testing.h"
 #include "dssync/topology/testing.h"
 
 namespace dssync {

@@ -15,7 +15,7 @@
 
 #include "dssync/base/error.h"
 #include "dssync/base/temporary_folder.h"
-#include "dssync/runtime/testing.h"
+#include "dssync/comm/testing.h"
 #include "dssync/training/idx_file.h"
 #include "dssync/training/models.h"
 #include "dssync/training/optimizers.h"

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "dssync/runtime/store.h"
+#include "dssync/comm/store.h"
 
 namespace dssync {
 template <typename Work>

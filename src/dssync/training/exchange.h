@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "dssync/runtime/world.h"
+#include "dssync/comm/world.h"
 
 namespace dssync {
 

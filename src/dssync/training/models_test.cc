@@ -9,7 +9,7 @@
 #include <torch/utils.h>
 
 #include "dssync/base/error.h"
-#include "dssync/runtime/testing.h"
+#include "dssync/comm/testing.h"
 
 namespace dssync {
 namespace {

@@ -9,7 +9,7 @@
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
-#include "dssync/runtime/replica.h"
+#include "dssync/sync/replica.h"
 
 namespace dssync {
 

@@ -11,7 +11,7 @@
 #include <torch/nn/functional/loss.h>
 
 #include "dssync/base/error.h"
-#include "dssync/runtime/testing.h"
+#include "dssync/comm/testing.h"
 #include "dssync/training/models.h"
 
 namespace dssync {

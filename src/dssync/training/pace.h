@@ -10,7 +10,7 @@
 #include <torch/nn/module.h>
 
 #include "dssync/base/units.h"
-#include "dssync/runtime/timeline.h"
+#include "dssync/collective/timeline.h"
 
 namespace dssync {
 

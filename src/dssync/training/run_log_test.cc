@@ -13,7 +13,7 @@
 
 #include "dssync/base/error.h"
 #include "dssync/base/temporary_folder.h"
-#include "dssync/runtime/testing.h"
+#include "dssync/comm/testing.h"
 #include "dssync/topology/testing.h"
 
 namespace dssync {

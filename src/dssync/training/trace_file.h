@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "dssync/runtime/timeline.h"
+#include "dssync/collective/timeline.h"
 #include "dssync/training/exchange.h"
 
 namespace dssync {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "dssync/base/units.h"
-#include "dssync/runtime/synchronizer.h"
-#include "dssync/runtime/world.h"
+#include "dssync/comm/world.h"
+#include "dssync/sync/synchronizer.h"
 #include "dssync/topology/topology.h"
 #include "dssync/training/dataset.h"
 #include "dssync/training/models.h"

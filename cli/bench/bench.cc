@@ -1,0 +1,79 @@
+#include "bench/bench.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "dssync/base/error.h"
+#include "flags/flags.h"
+
+namespace dssync::cli {
+namespace {
+
+constexpr const char* kWorkersGroup = "Workers and network";
+constexpr const char* kMeasuringGroup = "Measuring";
+constexpr const char* kMethodGroup = "Synchronization";
+constexpr const char* kOutputGroup = "Output";
+
+std::vector<Method> parse_methods(const std::string& text) {
+  std::vector<Method> methods;
+  std::istringstream names(text);
+  for (std::string name; std::getline(names, name, ',');) {
+    const Method method = method_from_name(name);
+    if (std::find(methods.begin(), methods.end(), method) != methods.end()) {
+      throw InputError(fmt::format("{} stands there twice", name));
+    }
+    methods.push_back(method);
+  }
+  if (methods.empty()) throw InputError("expected names separated by commas, but found ''");
+  return methods;
+}
+
+}  // namespace
+
+void add_bench_flags(CLI::App& app, BenchCommand& command) {
+  BenchmarkOptions& benchmark = command.benchmark;
+  add_network_flags(app, command.network, kWorkersGroup);
+  app.add_option("--methods", command.methods,
+                 fmt::format("What to compare: of {} (default {})", fmt::join(method_names(), ", "), command.methods))
+      ->type_name("NAMES")
+      ->group(kMeasuringGroup);
+  add_parsed(app, "--bytes", benchmark.bytes, parse_bytes, "How much every worker averages, as float32 (default 8MB)")
+      ->type_name("SIZE")
+      ->group(kMeasuringGroup);
+  add_parsed(app, "--iterations", benchmark.iterations, whole_number_from(1),
+             fmt::format("In a block; schedules are done in whole cycles (default {})", benchmark.iterations))
+      ->type_name("N")
+      ->group(kMeasuringGroup);
+  add_parsed(app, "--repeats", benchmark.repeats, whole_number_from(1),
+             fmt::format("Blocks of each method; methods take turns (default {})", benchmark.repeats))
+      ->type_name("N")
+      ->group(kMeasuringGroup);
+  add_parsed(app, "--compute", benchmark.compute, parse_duration,
+             "Time that an accelerator would take in each iteration, without using the CPU (default 0s)")
+      ->type_name("TIME")
+      ->group(kMeasuringGroup);
+  add_sync_flags(app, command.sync, kMethodGroup, SyncVerb::kBench);
+  add_parsed(app, "--trace", benchmark.trace, parse_path,
+             "What happened when on every worker, for Perfetto or chrome://tracing")
+      ->type_name("FILE")
+      ->group(kOutputGroup);
+  add_output_flags(app, command.format, command.color);
+  for (const char* flag : {"--format", "--color"}) app.get_option(flag)->group(kOutputGroup);
+}
+
+void settle(const CLI::App& app, BenchCommand& command) {
+  try {
+    command.benchmark.methods = parse_methods(command.methods);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("--methods: {}", error.what()));
+  }
+  complete_sync_options(app, command.sync, command.benchmark.methods);
+  command.benchmark.sync = command.sync;
+  // What is measured is one vector; an optimizer's state would come on top of it.
+  command.benchmark.sync.state = StateTreatment::kLocal;
+}
+
+}  // namespace dssync::cli

@@ -1,0 +1,114 @@
+#include "flags/sync_flags.h"
+
+#include <algorithm>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "dssync/base/error.h"
+#include "dssync/method/cost.h"
+#include "dssync/planner/planner.h"
+#include "flags/flags.h"
+#include "plan/limit.h"
+
+namespace dssync::cli {
+namespace {
+
+std::string names_text(const std::vector<Method>& methods, const char* between) {
+  std::vector<std::string> names;
+  for (const Method method : methods) names.push_back(name_of(method));
+  return fmt::format("{}", fmt::join(names, between));
+}
+
+// The option as this verb has it: only a training can be steered.
+void set_for(SyncVerb verb, const SyncOption& option, SyncOptions& options, const std::string& text) {
+  option.set(options, text);
+  if (verb == SyncVerb::kTrain || !options.steer) return;
+  throw InputError(fmt::format("expected a number of at least 0, such as 0.5, but found '{}'", text));
+}
+
+CLI::Option* add_flag(CLI::App& app, const SyncOption& option, const SyncOption::Flag& flag, SyncOptions& options,
+                      SyncVerb verb) {
+  std::string help = names_text(option.methods, ", ") + ": " + flag.help;
+  if (verb == SyncVerb::kTrain && flag.name == "--disagreement") {
+    help += "; auto or auto:S allows less while steps are large";
+  }
+  if (flag.value.empty()) return app.add_flag(flag.name, help);
+  CLI::Option* added = add_applied(
+      app, flag.name, [&option, &options, verb](const std::string& text) { set_for(verb, option, options, text); },
+      help);
+  if (!flag.names.empty()) added->check(CLI::IsMember(flag.names));
+  return added->type_name(flag.value);
+}
+
+// Whether the flag exists for the verb, and was given.
+bool is_given(const CLI::App& app, const SyncOption::Flag& flag) {
+  const CLI::Option* option = flag.name.empty() ? nullptr : app.get_option_no_throw(flag.name);
+  return option != nullptr && option->count() > 0;
+}
+
+void check_belonging(const CLI::App& app, const SyncOption& option, const std::vector<Method>& methods) {
+  const bool is_of_use =
+      std::any_of(methods.begin(), methods.end(), [&](Method method) { return option.concerns(method); });
+  for (const SyncOption::Flag* flag : {&option.flag, &option.opposite}) {
+    if (is_of_use || !is_given(app, *flag)) continue;
+    throw InputError(fmt::format("{} belongs to --method {}, but the method is {}", flag->name,
+                                 names_text(option.methods, " or "), names_text(methods, ", ")));
+  }
+}
+
+void set_switch(const CLI::App& app, const SyncOption& option, SyncOptions& options) {
+  const bool on = is_given(app, option.flag);
+  const bool off = is_given(app, option.opposite);
+  if (on && off) {
+    throw InputError(fmt::format("{} and {} exclude each other", option.flag.name, option.opposite.name));
+  }
+  if (on || off) option.set(options, on ? "on" : "off");
+}
+
+}  // namespace
+
+void add_sync_flags(CLI::App& app, SyncOptions& options, const std::string& group, SyncVerb verb) {
+  for (const SyncOption& option : sync_options()) {
+    for (const SyncOption::Flag* flag : {&option.flag, &option.opposite}) {
+      if (flag->name.empty() || (flag->trains && verb != SyncVerb::kTrain)) continue;
+      add_flag(app, option, *flag, options, verb)->group(group);
+    }
+  }
+}
+
+void complete_sync_options(const CLI::App& app, SyncOptions& options, const std::vector<Method>& methods) {
+  for (const SyncOption& option : sync_options()) {
+    check_belonging(app, option, methods);
+    if (option.flag.value.empty()) set_switch(app, option, options);
+  }
+  const auto has = [&app](const char* flag) { return app.get_option(flag)->count() > 0; };
+  if (options.published && has("--disagreement")) throw InputError("--disagreement needs --schedule auto");
+  if (options.steer && has("--group-limit")) {
+    throw InputError(
+        "--disagreement auto and --group-limit exclude each other: small groups may not reach a tight limit");
+  }
+}
+
+void check_limit(const SyncOptions& options, const std::vector<Method>& methods, const Topology& topology,
+                 double bytes) {
+  const bool is_planned = std::find(methods.begin(), methods.end(), Method::kDsSync) != methods.end();
+  if (!is_planned || options.published || options.group_limit == 0) return;
+  Planner planner(topology, bytes, options.group_limit);
+  best_or_explain(planner, options.disagreement, options.group_limit);
+}
+
+Seconds predicted_iteration(const SyncOptions& options, const std::vector<Method>& methods, const Topology& topology,
+                            double bytes, Seconds compute) {
+  double slowest = 0;
+  for (const Method method : methods) {
+    SyncOptions own = options;
+    own.method = method;
+    // Nothing is planned for this: planning takes its time.
+    slowest = std::max(slowest, iteration_seconds(own, method_cost(method, topology, bytes, nullptr), compute));
+  }
+  return Seconds(slowest);
+}
+
+}  // namespace dssync::cli

@@ -1,0 +1,95 @@
+#include "plan/plan.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "dssync/base/error.h"
+#include "dssync/planner/cost.h"
+#include "dssync/planner/planner.h"
+#include "flags/flags.h"
+#include "plan/limit.h"
+#include "plan/plan_report.h"
+#include "terminal/output.h"
+#include "text/rounds.h"
+
+namespace dssync::cli {
+namespace {
+
+std::vector<LimitRow> compare_limits(Planner& planner, double chosen) {
+  std::vector<double> limits = {0, 0.1, 0.2, 0.5, 1, 2, chosen};
+  std::sort(limits.begin(), limits.end());
+  limits.erase(std::unique(limits.begin(), limits.end()), limits.end());
+  std::vector<LimitRow> result;
+  for (const double limit : limits) {
+    LimitRow row{.limit = limit, .chosen = limit == chosen};
+    if (const std::optional<Plan> plan = planner.best(limit)) {
+      row.feasible = true;
+      row.disagreement = plan->mixing.steady_disagreement;
+      row.seconds = plan->cost.seconds_per_iteration;
+      row.rounds = plan->rounds.size();
+      row.meetings_of_all = meetings_of_all(plan->rounds);
+    } else {
+      row.disagreement = planner.smallest_disagreement();
+    }
+    result.push_back(row);
+  }
+  return result;
+}
+
+PlanReport make_report(const PlanOptions& options, const ReadResult& input) {
+  const PatienceNote note("dssync plan: planning ...");
+  const auto bytes = static_cast<double>(options.bytes);
+  Planner planner(input.topology, bytes, options.group_limit);
+  PlanReport report;
+  report.source = options.topology;
+  report.notes = input.notes;
+  report.bytes = options.bytes;
+  report.disagreement_limit = options.disagreement;
+  report.group_limit = options.group_limit;
+  report.published = options.schedule == "published";
+  report.plan =
+      report.published ? planner.published() : best_or_explain(planner, options.disagreement, options.group_limit);
+  report.ring_seconds = ring_seconds(input.topology, bytes);
+  report.hierarchical_seconds = hierarchical_seconds(input.topology, bytes);
+  if (options.format == "text") report.limits = compare_limits(planner, options.disagreement);
+  return report;
+}
+
+}  // namespace
+
+CLI::App* add_plan(CLI::App& app, PlanOptions& options) {
+  CLI::App* verb = app.add_subcommand("plan", "Find the fastest averaging schedule for a network and explain it");
+  verb->group("Verbs");
+  verb->add_option("--topology", options.topology, "The network: dssync's YAML or Slurm's topology.conf")
+      ->required()
+      ->type_name("FILE");
+  add_parsed(*verb, "--bytes", options.bytes, parse_bytes, "Size of the parameters, with its unit (default 8MB)")
+      ->type_name("SIZE");
+  add_parsed(*verb, "--disagreement", options.disagreement, parse_nonnegative,
+             "The largest S allowed; 0 is an exact all-reduce in every iteration (default 0.5)")
+      ->type_name("S");
+  add_parsed(*verb, "--group-limit", options.group_limit, whole_number_from(2),
+             "The largest group allowed, at least 2 (default: none)")
+      ->type_name("G");
+  add_choice(*verb, "--schedule", options.schedule, {"auto", "published"},
+             "auto (default) searches; published is the schedule of the DS-Sync paper");
+  add_assumption_flags(*verb, options.assumptions);
+  add_output_flags(*verb, options.format, options.color);
+  return verb;
+}
+
+void run_plan(const PlanOptions& options) {
+  const ReadResult input = read_topology(options.topology, options.assumptions);
+  for (const std::string& note : input.notes) fmt::print(stderr, "dssync plan: note: {}\n", printable(note));
+  const PlanReport report = make_report(options, input);
+  write_result(options.format == "json" ? plan_as_json(report, input.topology)
+                                        : plan_as_text(report, input.topology, style_of_output(options.color)));
+}
+
+}  // namespace dssync::cli

@@ -1,0 +1,188 @@
+// `dssync plan` for people: the answer first, then the network, who meets whom, what it loads, what it gains, what S
+// means, and what another limit would bring.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "plan/plan_report.h"
+#include "text/links.h"
+#include "text/network.h"
+#include "text/numbers.h"
+#include "text/rounds.h"
+
+namespace dssync::cli {
+namespace {
+
+constexpr std::size_t kBarColumns = 32;
+
+struct Baseline {
+  std::string name;
+  double seconds;
+};
+
+// The faster one first.
+std::pair<Baseline, Baseline> baselines_of(const PlanReport& report) {
+  Baseline ring{"bsp-ring", report.ring_seconds};
+  Baseline hierarchical{"bsp-hierarchical", report.hierarchical_seconds};
+  return ring.seconds < hierarchical.seconds ? std::pair(ring, hierarchical) : std::pair(hierarchical, ring);
+}
+
+std::string title(const std::string& text, const Style& style) {
+  const std::size_t rest = kPageWidth - std::min(kPageWidth, width(text) + 1);
+  std::string rule;
+  for (std::size_t i = 0; i < rest; ++i) rule += style.glyphs().rule;
+  return "\n" + style.paint(text, Tint::kBold) + " " + style.paint(rule, Tint::kDim) + "\n\n";
+}
+
+std::string seconds_text(double seconds) { return format_duration(Seconds(seconds)); }
+
+std::string cycle_text(const PlanReport& report) {
+  return fmt::format("cycle of {}, {}", counted(report.plan.rounds.size(), "round"),
+                     counted(static_cast<std::size_t>(report.plan.shards), "shard"));
+}
+
+std::string limit_text(const PlanReport& report) {
+  const std::string s = format_disagreement(report.plan.mixing.steady_disagreement);
+  const std::string verdict = report.within_limit() ? "within" : "ABOVE";
+  return fmt::format("S = {}, {} the limit of {}", s, verdict, report.disagreement_limit);
+}
+
+std::string bottleneck_text(const PlanReport& report, const Topology& topology) {
+  const Cost& cost = report.plan.cost;
+  const LinkUse& use = cost.links[static_cast<std::size_t>(cost.bottleneck)];
+  const double share = 100 * use.seconds / cost.seconds_per_iteration;
+  const Link& link = topology.link(cost.bottleneck);
+  const auto as_busy = std::count_if(cost.links.begin(), cost.links.end(),
+                                     [&](const LinkUse& other) { return other.seconds > use.seconds * 0.999; });
+  const std::string others =
+      as_busy > 1 ? fmt::format(" and {} as busy", counted(static_cast<std::size_t>(as_busy - 1), "link")) : "";
+  return fmt::format("{} ({}){}, {:.0f} % of the iteration", printable(link.name), format_bandwidth(link.capacity),
+                     others, share);
+}
+
+std::string headline(const PlanReport& report, const Topology& topology, const Style& style) {
+  const Cost& cost = report.plan.cost;
+  const std::string groups = report.group_limit == 0 ? "" : fmt::format(", groups of at most {}", report.group_limit);
+  std::string result = wrap(fmt::format("{}: {}, {} of parameters, S at most {}{}{}", printable(report.source),
+                                        counted(static_cast<std::size_t>(topology.workers()), "worker"),
+                                        format_bytes(static_cast<double>(report.bytes)), report.disagreement_limit,
+                                        groups, report.published ? ", published schedule" : ""),
+                            "", "  ");
+  result += "\n";
+  if (cost.bottleneck == kNone) {
+    const char* why = topology.workers() == 1 ? "there is one worker" : "all workers are on one host";
+    return result + fmt::format("  No link is used: {}. In this model every iteration is free.\n", why);
+  }
+  const auto [best, other] = baselines_of(report);
+  result += style.paint(fmt::format("  {} per iteration", seconds_text(cost.seconds_per_iteration)), Tint::kBold);
+  result += fmt::format(", {} {} ({})\n", compare_speed(cost.seconds_per_iteration, best.seconds), best.name,
+                        seconds_text(best.seconds));
+  const Tint tint = report.within_limit() ? Tint::kNone : Tint::kRed;
+  result += fmt::format("  {}; {}\n", style.paint(limit_text(report), tint), cycle_text(report));
+  if (cost.pipeline_seconds > 0) {
+    result += fmt::format("  filling and draining the pipeline of its stages adds about {}\n",
+                          seconds_text(cost.pipeline_seconds));
+  }
+  if (cost.latency_seconds > cost.seconds_per_iteration / 2) {
+    result += fmt::format("  mostly latency: {} of {}\n", seconds_text(cost.latency_seconds),
+                          seconds_text(cost.seconds_per_iteration));
+  }
+  return result + fmt::format("  bottleneck: {}\n", bottleneck_text(report, topology));
+}
+
+std::string draw_baselines(const PlanReport& report, const Style& style) {
+  const auto [best, other] = baselines_of(report);
+  const Baseline ours{report.published ? "published" : "this plan", report.plan.cost.seconds_per_iteration};
+  const double longest = std::max(ours.seconds, other.seconds);
+  std::string result;
+  for (const Baseline& row : {ours, best, other}) {
+    const bool is_ours = row.name == ours.name;
+    const std::string bar = style.bar(row.seconds / longest, kBarColumns);
+    result += fmt::format("  {}  {}  {}", pad_right(row.name, 16), pad_left(seconds_text(row.seconds), 8),
+                          style.paint(bar, is_ours ? Tint::kGreen : Tint::kCyan));
+    if (!is_ours) {
+      const std::string gap(kBarColumns - width(bar) + 2, ' ');
+      result += fmt::format("{}the plan is {} this", gap, compare_speed(ours.seconds, row.seconds));
+    }
+    result += "\n";
+  }
+  return result + "\n" + wrap("Both average everyone exactly in every iteration (S = 0).", "  ", "  ");
+}
+
+std::string explain_disagreement(const PlanReport& report) {
+  const Mixing& mixing = report.plan.mixing;
+  const std::string s = format_disagreement(mixing.steady_disagreement);
+  const std::string meaning = fmt::format(
+      "S = {}: in the long run the squared distance of a replica from the average model is {} times the "
+      "variance that one iteration of gradient noise adds. 0 is an exact all-reduce in every iteration; 8 "
+      "workers in shuffled pairs (a hypercube) have 0.5.",
+      s, s);
+  const std::string cycle =
+      mixing.exact()
+          ? std::string("Cycle norm 0: one cycle wipes out any disagreement between the replicas.")
+          : fmt::format("Cycle norm {:.3g}: one cycle leaves at most {:.3g} % of any disagreement between replicas.",
+                        mixing.cycle_norm, 100 * mixing.cycle_norm);
+  const std::string breach =
+      report.within_limit() ? "" : fmt::format("This S exceeds the limit of {}.", report.disagreement_limit);
+  return (breach.empty() ? "" : wrap(breach, "  ", "  ")) + wrap(meaning, "  ", "  ") + wrap(cycle, "  ", "  ");
+}
+
+std::string explain_shards(const PlanReport& report) {
+  const std::size_t rounds = report.plan.rounds.size();
+  if (report.plan.shards == 1) {
+    const char* why = rounds == 1 ? "1 round, 1 shard: every iteration averages the whole vector in the same groups."
+                                  : "1 shard: iteration t takes the whole vector through round t of the cycle; times "
+                                    "are means over the cycle.";
+    return wrap(why, "  ", "  ");
+  }
+  return wrap(fmt::format("{} shards: the vector is cut into {} slices, and in every iteration each slice goes through "
+                          "another round, so that a link carries its mean over the cycle each time, never its peak.",
+                          report.plan.shards, report.plan.shards),
+              "  ", "  ");
+}
+
+// "7 rounds, all meet in 1".
+std::string brief_cycle(const LimitRow& row) {
+  if (row.rounds == 1 && row.meetings_of_all == 1) return "all meet in every iteration";
+  if (row.meetings_of_all == 0) return counted(row.rounds, "round") + ", never all at once";
+  return fmt::format("{}, all meet in {}", counted(row.rounds, "round"), row.meetings_of_all);
+}
+
+std::string draw_limits(const PlanReport& report, const Style& style) {
+  const auto [best, other] = baselines_of(report);
+  const std::string head = fmt::format("    {:>10}  {:>8}  {:>13}  {}  {}", "limit on S", "S", "per iteration",
+                                       pad_left("against " + best.name, 24), "cycle");
+  std::string result = style.paint(head, Tint::kDim) + "\n";
+  for (const LimitRow& row : report.limits) {
+    std::string line = fmt::format("  {} {:>10}", row.chosen ? style.glyphs().pointer : " ", row.limit);
+    if (!row.feasible) {
+      line += fmt::format("  not with groups of at most {}: the smallest S is {}", report.group_limit,
+                          rounded_up(row.disagreement));
+    } else {
+      const std::string gain = row.seconds > 0 ? format_ratio(best.seconds / row.seconds) : "";
+      line += fmt::format("  {:>8}  {}  {:>24}  {}", format_disagreement(row.disagreement),
+                          pad_left(seconds_text(row.seconds), 13), gain, brief_cycle(row));
+    }
+    result += style.paint(line, row.chosen ? Tint::kBold : Tint::kNone) + "\n";
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string plan_as_text(const PlanReport& report, const Topology& topology, const Style& style) {
+  const Plan& plan = report.plan;
+  std::string result = headline(report, topology, style);
+  result += title("Network", style) + draw_network(topology, style);
+  result += title("Who meets whom", style) + draw_rounds(plan.rounds, topology, style);
+  if (plan.cost.bottleneck == kNone) return result;
+  result += title("Load per link and iteration (mean over the cycle)", style) + draw_links(plan.cost, topology, style);
+  result += title("Against exact all-reduce", style) + draw_baselines(report, style);
+  result += title("Disagreement", style) + explain_disagreement(report) + explain_shards(report);
+  result += title("What another limit on S would bring", style) + draw_limits(report, style);
+  return result;
+}
+
+}  // namespace dssync::cli

@@ -1,0 +1,36 @@
+// What rank 0 shows of a run while it goes on, and collects for the summary. On other ranks it shows nothing. For the
+// training thread.
+#pragma once
+
+#include "dssync/training/trainer.h"
+#include "terminal/live_line.h"
+#include "train/train.h"
+#include "train/train_figures.h"
+#include "train/train_summary.h"
+#include "worker_ending.h"
+
+namespace dssync::cli {
+
+class TrainWatcher final : public ProgressSink {
+ public:
+  TrainWatcher(const TrainCommand& command, bool is_shown, WorkerEnding& ending);
+
+  void log_opened(const std::shared_ptr<RunLog>& log) override;
+  void started(const StartReport& report) override;
+  void iteration(const IterationReport& report) override;
+  void evaluated(const EvaluationReport& report) override;
+  void replanned(const ReplanReport& report) override;
+
+  // After the last report.
+  const TrainSummary& finish(const TrainResult& result);
+
+ private:
+  const int epochs_;
+  const bool is_shown_;
+  WorkerEnding& ending_;
+  TrainFigures recent_;  // since the live line was shown
+  TrainSummary summary_;
+  LiveLine line_;
+};
+
+}  // namespace dssync::cli

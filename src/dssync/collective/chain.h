@@ -1,0 +1,61 @@
+// A group's average as one worker carries it out: the stages of its lowering in which it takes part, with the process
+// groups they run in. Plain values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "dssync/comm/c10d.h"
+#include "dssync/comm/world.h"
+#include "dssync/planner/stages.h"
+
+namespace dssync {
+
+// "reduce-scatter", "all-reduce", "all-gather".
+const char* name_of(Stage::Kind kind);
+
+// One stage, seen from one of its members.
+struct Step {
+  Stage::Kind kind = Stage::Kind::kAllReduce;
+  std::vector<Rank> members;
+  std::vector<double> bounds;  // as in Stage
+  int index = 0;               // of this worker in `members`
+  Channel channel;
+  double seconds_per_byte = 0;  // of the vector, that the busiest link needs for this step and those beside it
+  int stage = -1;               // its number in the StageTable of the plan; -1 outside of a plan
+};
+
+// Steps of one phase run side by side; a phase starts when the one before it is done.
+struct Chain {
+  std::vector<std::vector<Step>> phases;
+  std::size_t reduced_after = 0;  // phases after which this worker holds complete sums, to be divided
+  int group_size = 1;
+  int round = -1;               // for the timeline; -1 outside of the schedule
+  double seconds_per_byte = 0;  // that the busiest link needs for all phases together
+  std::size_t slowest = 0;      // phase
+  double urgency = 0;           // the more, the sooner its stages start; the same number on all workers
+
+  bool empty() const { return phases.empty(); }
+};
+
+// Collects the chains that a worker needs, and then makes their process groups in an order that is the same for all
+// workers: whoever connects first waits for the others.
+class ChainBuilder {
+ public:
+  // Both must outlive it.
+  ChainBuilder(World& world, const Topology& topology) : world_(world), topology_(topology) {}
+
+  // The number by which build() returns this worker's part; a group of one gives an empty chain.
+  std::size_t add(const Lowering& lowering, int group_size, int round = -1, double urgency = 0);
+
+  // Collective. Throws PeerError where a member doesn't come.
+  std::vector<Chain> build();
+
+ private:
+  World& world_;
+  const Topology& topology_;
+  std::vector<Chain> chains_;
+};
+
+}  // namespace dssync
