@@ -20,7 +20,7 @@ ARROWS = {
     "report": ["base"],
     "testbed": ["topology"],
     "comm": ["topology", "launch"],
-    "collective": ["comm", "planner", "monitor"],
+    "collective": ["comm", "planner"],
     "live": ["collective", "monitor", "discovery"],
     "sync": ["live", "method"],
     "training": ["sync", "json"],
