@@ -64,13 +64,13 @@ void add_bench_flags(CLI::App& app, BenchCommand& command) {
   for (const char* flag : {"--format", "--color"}) app.get_option(flag)->group(kOutputGroup);
 }
 
-void settle(const CLI::App& app, BenchCommand& command) {
+void resolve_flags(const CLI::App& app, BenchCommand& command) {
   try {
     command.benchmark.methods = parse_methods(command.methods);
   } catch (const InputError& error) {
     throw InputError(fmt::format("--methods: {}", error.what()));
   }
-  settle(app, command.sync, command.benchmark.methods);
+  resolve_flags(app, command.sync, command.benchmark.methods);
   command.benchmark.sync = command.sync.options;
   // What is measured is one vector; an optimizer's state would come on top of it.
   command.benchmark.sync.state = StateTreatment::kLocal;

@@ -11,7 +11,7 @@
 #include "dssync/planner/planner.h"
 #include "dssync/sync/methods/method_cost.h"
 #include "flags/flags.h"
-#include "plan/limit.h"
+#include "flags/limit.h"
 
 namespace dssync::cli {
 namespace {
@@ -81,7 +81,7 @@ void check_belonging(const CLI::App& app, const std::vector<Belonging>& belongin
   }
 }
 
-void settle(const CLI::App& app, SyncFlags& flags, const std::vector<Method>& methods) {
+void resolve_flags(const CLI::App& app, SyncFlags& flags, const std::vector<Method>& methods) {
   check_belonging(app,
                   {{"--disagreement", {Method::kDsSync}},
                    {"--group-limit", {Method::kDsSync}},

@@ -33,13 +33,13 @@ enum class LimitKind { kFixed, kSteerable };  // whether --disagreement may be "
 void add_sync_flags(CLI::App& app, SyncFlags& flags, const std::string& group, LimitKind limit);
 
 // After parsing: names become values. Throws InputError where flags do not go together, or belong to none of `methods`.
-void settle(const CLI::App& app, SyncFlags& flags, const std::vector<Method>& methods);
+void resolve_flags(const CLI::App& app, SyncFlags& flags, const std::vector<Method>& methods);
 
 // Whether a group limit allows the disagreement is known before any worker starts: throws InputError where it does not.
-// REQUIRES: settled.
+// REQUIRES: resolved.
 void check_limit(const SyncFlags& flags, const std::vector<Method>& methods, const Topology& topology, double bytes);
 
-// Of an iteration with the slowest of the methods, at most. REQUIRES: settled.
+// Of an iteration with the slowest of the methods, at most. REQUIRES: resolved.
 Seconds predicted_iteration(const SyncFlags& flags, const std::vector<Method>& methods, const Topology& topology,
                             double bytes, Seconds compute);
 

@@ -13,7 +13,7 @@
 #include "dssync/planner/cost.h"
 #include "dssync/planner/planner.h"
 #include "flags/flags.h"
-#include "plan/limit.h"
+#include "flags/limit.h"
 #include "plan/plan_report.h"
 #include "terminal/output.h"
 #include "text/rounds.h"

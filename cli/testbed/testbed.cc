@@ -12,15 +12,16 @@
 #include <fmt/format.h>
 
 #include "dssync/base/error.h"
+#include "dssync/launch/exit_status.h"
 #include "dssync/testbed/handle.h"
 #include "flags/flags.h"
 #include "flags/network_flags.h"
+#include "network/known_network.h"
 #include "terminal/output.h"
 #include "testbed/testbed_contend.h"
 #include "testbed/testbed_keeper.h"
 #include "testbed/testbed_status.h"
 #include "text/style.h"
-#include "tool.h"
 
 namespace dssync::cli {
 namespace {
@@ -66,7 +67,7 @@ int up(const TestbedOptions& options) {
   const Topology topology = options.ignore_latency ? drop_latency(input.topology, "dssync testbed up") : input.topology;
   const std::string name = start_keeper(topology, options.name, options.topology);
   write_result(testbed_introduction(TestbedHandle::find(name).record()));
-  return kDone;
+  return ExitStatus::kDone;
 }
 
 std::string describe(const EndedTestbed& ended) {
@@ -93,7 +94,7 @@ int down(const TestbedOptions& options) {
   if (chosen.empty())
     text = options.name.empty() ? "no testbed is there\n" : fmt::format("{}: not there\n", options.name);
   write_result(text);
-  return kDone;
+  return ExitStatus::kDone;
 }
 
 int status(const TestbedOptions& options) {
@@ -105,7 +106,7 @@ int status(const TestbedOptions& options) {
     records.push_back(TestbedHandle::find(options.name, registry).record());
   }
   write_result(options.format == "json" ? testbeds_as_json(records) : testbeds_as_text(records));
-  return kDone;
+  return ExitStatus::kDone;
 }
 
 int execute(const TestbedOptions& options) {

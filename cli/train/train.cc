@@ -160,7 +160,7 @@ void add_train_flags(CLI::App& app, TrainCommand& command) {
   add_file_flags(app, command);
 }
 
-void settle(const CLI::App& app, TrainCommand& command) {
+void resolve_flags(const CLI::App& app, TrainCommand& command) {
   SyncOptions& sync = command.sync.options;
   const TrainOptions& training = command.training;
   sync.method = method_from_name(command.method);
@@ -171,7 +171,7 @@ void settle(const CLI::App& app, TrainCommand& command) {
                    {"--optimizer-state", {Method::kDsSync}},
                    {"--state-period", {Method::kDsSync}}},
                   {sync.method});
-  settle(app, command.sync, {sync.method});
+  resolve_flags(app, command.sync, {sync.method});
   if (command.adapt && command.no_adapt) throw InputError("--adapt and --no-adapt exclude each other");
   require_for(app, "--adapt", !sync.published, "--schedule auto");
   sync.adapt = sync.method == Method::kDsSync && !sync.published && !command.no_adapt;
