@@ -11,6 +11,7 @@
 #include "quiet_torch.h"
 #include "terminal/output.h"
 #include "tool.h"
+#include "torch_program.h"
 #include "train/train.h"
 #include "train/train_run.h"
 
@@ -19,7 +20,7 @@ namespace {
 using namespace dssync::cli;
 
 int train(int argc, char** argv) {
-  CLI::App app("Train a model on this machine's workers, or as one worker of many", "dssync train");
+  CLI::App app(kTrainHelp, "dssync train");
   set_up_help(app);
   TrainCommand command;
   add_train_flags(app, command);
@@ -32,7 +33,7 @@ int train(int argc, char** argv) {
 }
 
 int bench(int argc, char** argv) {
-  CLI::App app("Measure how long methods take to synchronize, and compare with the prediction", "dssync bench");
+  CLI::App app(kBenchHelp, "dssync bench");
   set_up_help(app);
   BenchCommand command;
   add_bench_flags(app, command);

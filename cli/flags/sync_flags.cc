@@ -10,8 +10,8 @@
 #include "dssync/base/units.h"
 #include "dssync/planner/planner.h"
 #include "dssync/sync/methods/method_cost.h"
+#include "flags/disagreement_limit.h"
 #include "flags/flags.h"
-#include "flags/limit.h"
 
 namespace dssync::cli {
 namespace {
