@@ -10,7 +10,7 @@
 #include "dssync/comm/world.h"
 #include "dssync/launch/assignment.h"
 
-namespace dssync::cli {
+namespace dssync {
 
 class StoreServer {
  public:
@@ -22,9 +22,9 @@ class StoreServer {
   // Tells the workers that one of them is lost. Never throws.
   void publish_loss(int rank, const std::string& description) noexcept;
 
-  // Returns when all other workers of `place` have left, or at the latest after `patience`. A store that ended before
-  // would keep them from learning how the run ended.
-  void await_departures(const Assignment& place, std::chrono::milliseconds patience) noexcept;
+  // Returns when all other workers of `assignment` have left, or at the latest after `patience`. A store that ended
+  // before would keep them from learning how the run ended.
+  void await_departures(const Assignment& assignment, std::chrono::milliseconds patience) noexcept;
 
  private:
   ServedStore served_;
@@ -33,4 +33,4 @@ class StoreServer {
 // Tells rank 0 that this worker does not need the store any more. Never throws.
 void depart(const World& world) noexcept;
 
-}  // namespace dssync::cli
+}  // namespace dssync

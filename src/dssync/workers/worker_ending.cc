@@ -1,4 +1,4 @@
-#include "worker_ending.h"
+#include "dssync/workers/worker_ending.h"
 
 #include <chrono>
 #include <csignal>
@@ -12,22 +12,13 @@
 
 #include <fmt/format.h>
 
-#include "store_server.h"
-#include "terminal/live_line.h"
-#include "tool.h"
+#include "dssync/workers/store_server.h"
 
-namespace dssync::cli {
+namespace dssync {
 
-int WorkerEnding::complain(const std::string& message, int status) const {
-  const std::string start = fmt::format("rank {}: ", rank_);  // may stand in the message already
-  clear_standard_error_line();
-  return cli::complain(fmt::format("{}: rank {}", speaker_, rank_),
-                       message.starts_with(start) ? message.substr(start.size()) : message, status);
-}
-
-void WorkerEnding::set_log(std::shared_ptr<RunLog> log) {
+void WorkerEnding::set_on_end(OnEnd on_end) {
   const std::lock_guard lock(mutex_);
-  log_ = std::move(log);
+  on_end_ = std::move(on_end);
 }
 
 void WorkerEnding::set_world(World* world) {
@@ -35,13 +26,13 @@ void WorkerEnding::set_world(World* world) {
   world_ = world;
 }
 
-void WorkerEnding::end_log(const std::string& cause, bool is_failure) {
+void WorkerEnding::call_on_end(Kind kind, const std::string& cause) {
   const std::lock_guard lock(mutex_);
-  if (!log_) return;
+  if (!on_end_) return;
   try {
-    is_failure ? log_->failed(cause) : log_->interrupted(cause);
+    on_end_(kind, cause);
   } catch (const std::exception& error) {
-    complain(error.what(), kFailed);
+    complain_(error.what(), ExitStatus::kFailed);
   }
 }
 
@@ -63,15 +54,15 @@ void WorkerEnding::stop(int signal) {
   const std::string interruption = fmt::format("interrupted by signal {} ({})", signal, sigdescr_np(signal));
   // A launcher that ends its workers because one of them was lost has said so.
   const std::optional<std::string> loss = launcher_ == nullptr ? std::nullopt : launcher_->try_receive();
-  end_log(loss.value_or(interruption), loss.has_value());
+  call_on_end(loss ? Kind::kFailed : Kind::kInterrupted, loss.value_or(interruption));
   if (loss) {
-    complain("ended by the launcher: " + *loss, kFailed);
+    complain_("ended by the launcher: " + *loss, ExitStatus::kFailed);
   } else if (launcher_ == nullptr) {
-    complain(interruption, kFailed);
+    complain_(interruption, ExitStatus::kFailed);
     tell_others(interruption);
   }
   std::fflush(nullptr);
-  _exit(kFailed);
+  _exit(ExitStatus::kFailed);
 }
 
-}  // namespace dssync::cli
+}  // namespace dssync

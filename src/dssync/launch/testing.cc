@@ -1,4 +1,4 @@
-#include "dssync/launch/process_watch.h"
+#include "dssync/launch/testing.h"
 
 #include <algorithm>
 #include <array>
@@ -16,7 +16,7 @@
 
 #include "dssync/base/error.h"
 
-namespace dssync {
+namespace dssync::testing {
 namespace {
 
 bool is_readable_in_time(int descriptor) {
@@ -109,4 +109,4 @@ bool all_children_end() {
   return false;
 }
 
-}  // namespace dssync
+}  // namespace dssync::testing

@@ -1,4 +1,4 @@
-// For the tests of this module: processes and pipes that are watched with a deadline, and never left behind.
+// For tests: processes and pipes that are watched with a deadline, and never left behind. Not installed.
 #pragma once
 
 #include <chrono>
@@ -7,7 +7,7 @@
 #include <string>
 #include <sys/types.h>
 
-namespace dssync {
+namespace dssync::testing {
 
 // Whoever waits longer has found an error.
 inline constexpr std::chrono::seconds kTestPatience{20};
@@ -58,4 +58,4 @@ void adopt_orphans();
 // Whether this process has no children left, within kTestPatience; reaps them.
 bool all_children_end();
 
-}  // namespace dssync
+}  // namespace dssync::testing

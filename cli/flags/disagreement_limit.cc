@@ -1,4 +1,4 @@
-#include "plan/limit.h"
+#include "flags/disagreement_limit.h"
 
 #include <optional>
 #include <string>

@@ -1,4 +1,4 @@
-#include "store_server.h"
+#include "dssync/workers/store_server.h"
 
 #include <exception>
 #include <vector>
@@ -9,7 +9,7 @@
 
 #include "dssync/base/error.h"
 
-namespace dssync::cli {
+namespace dssync {
 namespace {
 
 std::string departure_key(int rank) { return fmt::format("dssync/departed/{}", rank); }
@@ -26,14 +26,15 @@ void StoreServer::publish_loss(int rank, const std::string& description) noexcep
   }
 }
 
-void StoreServer::await_departures(const Assignment& place, std::chrono::milliseconds patience) noexcept {
+void StoreServer::await_departures(const Assignment& assignment, std::chrono::milliseconds patience) noexcept {
   try {
     std::vector<std::string> keys;
-    for (int rank = 0; rank < place.size; ++rank) {
-      if (rank != place.rank) keys.push_back(departure_key(rank));
+    for (int rank = 0; rank < assignment.size; ++rank) {
+      if (rank != assignment.rank) keys.push_back(departure_key(rank));
     }
     Store store = served_.store;
-    if (!place.store_prefix.empty()) store = c10::make_intrusive<c10d::PrefixStore>(place.store_prefix, store);
+    if (!assignment.store_prefix.empty())
+      store = c10::make_intrusive<c10d::PrefixStore>(assignment.store_prefix, store);
     if (!keys.empty()) store->wait(keys, patience);
   } catch (const std::exception&) {
     // Somebody is gone without a word.
@@ -48,4 +49,4 @@ void depart(const World& world) noexcept {
   }
 }
 
-}  // namespace dssync::cli
+}  // namespace dssync

@@ -9,8 +9,9 @@
 #include "dssync/benchmark/benchmark.h"
 #include "dssync/launch/assignment.h"
 #include "dssync/topology/topology.h"
+#include "dssync/workers/worker.h"
 #include "flags/network_flags.h"
-#include "worker.h"
+#include "network/known_network.h"
 
 namespace dssync::cli {
 
