@@ -31,13 +31,13 @@ void cut(ChannelType& channel) { channel.abort(); }
 namespace {
 
 // A Gloo group whose connections can be cut.
-class GlooGroup : public c10d::ProcessGroupGloo {
+class GlooGroup : public c10d::ProcessGroupGloo, public Cuttable {
  public:
   using c10d::ProcessGroupGloo::ProcessGroupGloo;
 
   // A wait that runs out of time makes Gloo fail whatever is under way in the group, and close its connections. (Where
   // they are merely closed, sends wait for their timeout.)
-  void cut() {
+  void cut() override {
     for (const auto& context : contexts_) {
       char nothing = 0;
       try {
@@ -99,14 +99,14 @@ GroupMaker gloo_groups(const std::string& address, std::chrono::milliseconds tim
                                                                               int size) -> Channel {
     auto options = c10d::ProcessGroupGloo::Options::create(timeout);
     options->devices.push_back(device);
-    options->threads = 4;
+    options->threads = kChannelThreads;
     const auto meeting = c10::make_intrusive<MeetingStore>(store, timeout, losses);
     return c10::make_intrusive<GlooGroup>(meeting, index, size, options);
   };
 }
 
 void cut(ChannelType& channel) {
-  if (auto* gloo = dynamic_cast<GlooGroup*>(&channel)) gloo->cut();
+  if (auto* cuttable = dynamic_cast<Cuttable*>(&channel)) cuttable->cut();
 }
 
 #endif
