@@ -37,8 +37,9 @@ int tell_outcome(const std::string& speaker, const Supervision& report) {
   return complain(speaker, text, is_bad_input ? kBadInput : kFailed);
 }
 
-Assignment local_place(int rank, int size) {
+Assignment local_place(const RunId& run, int rank, int size) {
   Assignment place;
+  place.run = run;
   place.rank = rank;
   place.size = size;
   place.local_rank = rank;
@@ -66,8 +67,9 @@ int launch(const std::string& speaker, const NetworkFlags& flags, const KnownNet
     testbed.emplace(*network.emulated, "", flags.is_discovered() ? flags.emulated : flags.source());
     fmt::print(stderr, "{}: emulating the network as testbed {}\n", speaker, testbed->name());
   }
+  const RunId run{make_run_name()};
   LocalWorkers workers(network.workers, [&](int rank, LauncherChannel& launcher) {
-    Assignment place = local_place(rank, network.workers);
+    Assignment place = local_place(run, rank, network.workers);
     if (testbed) {
       unsetenv("GLOO_SOCKET_IFNAME");  // which names an interface of the machine, not of the testbed
       testbed->enter(network.emulated->host_at(network.emulated->position_of(rank)));
@@ -77,7 +79,7 @@ int launch(const std::string& speaker, const NetworkFlags& flags, const KnownNet
     return run_worker(speaker, place, &launcher, timeout_of(flags, network, prediction),
                       job_on(speaker, flags, network, testbed ? &*testbed : nullptr, job));
   });
-  StoreServer store(flags.port);
+  StoreServer store(flags.port, run, network.workers);
   workers.broadcast(std::to_string(store.port()));
   bool is_first = true;
   return tell_outcome(speaker, workers.supervise([&](const LostWorker& lost) {

@@ -16,15 +16,15 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // While this worker is part of a world.
-class Membership {
+class Attendance {
  public:
-  Membership(WorkerEnding& ending, World& world) : ending_(ending), world_(world) { ending_.set_world(&world); }
-  ~Membership() {
+  Attendance(WorkerEnding& ending, World& world) : ending_(ending), world_(world) { ending_.set_world(&world); }
+  ~Attendance() {
     ending_.set_world(nullptr);
     depart(world_);
   }
-  Membership(const Membership&) = delete;
-  Membership& operator=(const Membership&) = delete;
+  Attendance(const Attendance&) = delete;
+  Attendance& operator=(const Attendance&) = delete;
 
  private:
   WorkerEnding& ending_;
@@ -33,7 +33,8 @@ class Membership {
 
 // Rank 0 serves the store where nobody else does, until the others have left.
 int serve_and_work(Assignment place, const std::function<int(const Assignment&)>& work) {
-  StoreServer store(place.store_port);
+  if (place.run.name.empty()) place.run.name = make_run_name();
+  StoreServer store(place.store_port, place.run, place.size);
   place.store_is_hosted = true;
   const int status = work(place);
   store.await_departures(place, status == kDone ? seconds(10) : seconds(2));
@@ -55,7 +56,7 @@ int run_worker(const std::string& speaker, const Assignment& place, LauncherChan
   const auto work = [&](const Assignment& at) {
     return guarded_here([&] {
       const std::unique_ptr<World> world = World::at(at, std::chrono::duration_cast<milliseconds>(timeout));
-      const Membership membership(ending, *world);
+      const Attendance attendance(ending, *world);
       return job(*world, ending);
     });
   };
