@@ -40,13 +40,11 @@ class Cuttable {
 #endif
 
 // Makes Gloo groups that share one device, and so one thread and one listening port: of the interface that
-// GLOO_SOCKET_IFNAME names, or of `address`. Throws Error where this PyTorch has no Gloo for C++. `losses` says which
-// workers are lost, in any thread; while there is something to say, nobody is waited for.
-GroupMaker gloo_groups(const std::string& address, std::chrono::milliseconds timeout,
-                       std::function<std::string()> losses);
+// GLOO_SOCKET_IFNAME names, or of `address`. Throws Error where this PyTorch has no Gloo for C++.
+GroupMaker gloo_groups(const std::string& address, std::chrono::milliseconds timeout);
 
-// What waits in the group fails at once, here and at the other members, where the group can do that: those of
-// gloo_groups can (Cuttable), NCCL can, the Gloo of PyTorch 2 cannot. Thread-safe.
+// What waits in the group fails at once, here and at the other members; the group is of no use afterwards. Where PyTorch
+// is older than 2, it does nothing to groups that are not Cuttable. Takes milliseconds. Thread-safe.
 void cut(ChannelType& channel);
 
 // What c10d and ATen say in an error, without the place in their source and the stack of calls.

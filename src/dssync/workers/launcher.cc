@@ -7,8 +7,9 @@
 namespace dssync {
 namespace {
 
-Assignment local_assignment(int rank, int size) {
+Assignment local_assignment(const RunId& run, int rank, int size) {
   Assignment assignment;
+  assignment.run = run;
   assignment.rank = rank;
   assignment.size = size;
   assignment.local_rank = rank;
@@ -22,14 +23,15 @@ Assignment local_assignment(int rank, int size) {
 std::string loss_text(const LostWorker& lost) { return fmt::format("rank {} {}", lost.rank, lost.description); }
 
 Supervision launch_workers(const LaunchOptions& options, const WorkerMain& main) {
+  const RunId run{make_run_name()};
   const auto start = [&](int rank, LauncherChannel& launcher) {
-    Assignment assignment = local_assignment(rank, options.workers);
+    Assignment assignment = local_assignment(run, rank, options.workers);
     if (options.enter_host) assignment.store_host = options.enter_host(rank);
     assignment.store_port = static_cast<std::uint16_t>(std::stoi(launcher.receive()));
     return main(assignment, launcher);
   };
   LocalWorkers workers(options.workers, start, options.ending);
-  StoreServer store(options.port);
+  StoreServer store(options.port, run, options.workers);
   workers.broadcast(std::to_string(store.port()));
   bool is_first = true;
   return workers.supervise([&](const LostWorker& lost) {

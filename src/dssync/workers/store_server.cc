@@ -4,23 +4,25 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
-#include "dssync/base/error.h"
+#include "dssync/comm/membership.h"
+#include "dssync/comm/rendezvous.h"
 
 namespace dssync {
 namespace {
 
-std::string departure_key(int rank) { return fmt::format("dssync/departed/{}", rank); }
+std::string departure_key(int rank) { return fmt::format("departed/{}", rank); }
 
 }  // namespace
 
-StoreServer::StoreServer(std::uint16_t port) : served_(serve_store(port, std::chrono::seconds(10))) {}
+StoreServer::StoreServer(std::uint16_t port, const RunId& run, int size)
+    : served_(serve_store(port, std::chrono::seconds(10))), run_(store_of(served_.store, run, 0)) {
+  announce_run(*served_.store, run, size);
+}
 
 void StoreServer::publish_loss(int rank, const std::string& description) noexcept {
   try {
-    dssync::publish_loss(served_.store, rank, description);
+    dssync::publish_loss(run_, rank, description);
   } catch (const std::exception&) {
     // The workers find out by themselves, later.
   }
@@ -32,10 +34,7 @@ void StoreServer::await_departures(const Assignment& assignment, std::chrono::mi
     for (int rank = 0; rank < assignment.size; ++rank) {
       if (rank != assignment.rank) keys.push_back(departure_key(rank));
     }
-    Store store = served_.store;
-    if (!assignment.store_prefix.empty())
-      store = c10::make_intrusive<c10d::PrefixStore>(assignment.store_prefix, store);
-    if (!keys.empty()) store->wait(keys, patience);
+    if (!keys.empty()) run_->wait(keys, patience);
   } catch (const std::exception&) {
     // Somebody is gone without a word.
   }

@@ -14,8 +14,8 @@ namespace dssync {
 
 class StoreServer {
  public:
-  // Throws Error that names the port where it is taken. 0: any free one.
-  explicit StoreServer(std::uint16_t port);
+  // Serves this run of `size` workers. Throws Error that names the port where it is taken. 0: any free one.
+  StoreServer(std::uint16_t port, const RunId& run, int size);
 
   std::uint16_t port() const { return served_.port; }
 
@@ -28,6 +28,7 @@ class StoreServer {
 
  private:
   ServedStore served_;
+  Store run_;  // its part of the store
 };
 
 // Tells rank 0 that this worker does not need the store any more. Never throws.

@@ -30,7 +30,8 @@ class Participation {
 
 // Rank 0 serves the store where nobody else does, until the others have left.
 int serve_and_work(Assignment assignment, const std::function<int(const Assignment&)>& work) {
-  StoreServer store(assignment.store_port);
+  if (assignment.run.name.empty()) assignment.run.name = make_run_name();
+  StoreServer store(assignment.store_port, assignment.run, assignment.size);
   assignment.store_port = store.port();
   assignment.store_is_hosted = true;
   const int status = work(assignment);
