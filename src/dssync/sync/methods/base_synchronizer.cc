@@ -34,20 +34,6 @@ std::vector<NamedTensor> summable(const std::vector<NamedTensor>& tensors, bool 
   return result;
 }
 
-// What decides how averages run: two workers with different files would send each other slices of different sizes.
-std::vector<std::string> describe(const Topology& topology) {
-  std::vector<std::string> lines;
-  for (int position = 0; position < topology.workers(); ++position) {
-    const std::string& host = topology.node(topology.host_at(position)).name;
-    lines.push_back(fmt::format("rank {} on {}", topology.rank_at(position), host));
-  }
-  for (const Link& link : topology.links()) {
-    lines.push_back(
-        fmt::format("{} {} bytes/s, {} s", link.name, link.capacity.bytes_per_second, link.latency.count()));
-  }
-  return lines;
-}
-
 // The groups of this worker in which values are handed on, from the root of the network to its host: in each, one
 // worker of every part below a switch (or of a host), the lowest rank first, who has them already. So every cable is
 // crossed once.
@@ -105,7 +91,7 @@ BaseSynchronizer::BaseSynchronizer(World& world, const Replica& replica, const T
       timeline_(timeline) {
   check_size(world, topology);
   world_.agree("options", promises_of(options));
-  world_.agree("network", describe(topology));
+  world_.agree_on(topology);
   std::vector<std::string> model = describe(replica_.parameters);
   for (const std::string& line : describe(replica_.buffers)) model.push_back("buffer " + line);
   for (const std::string& line : describe(replica_.frozen)) model.push_back("frozen " + line);
