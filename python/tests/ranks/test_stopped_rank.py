@@ -9,7 +9,7 @@ import time
 import pytest
 import torch
 import torch.distributed as dist
-from helper import sgd, small_model
+from helper import small_model
 from torch.distributed import distributed_c10d
 
 import dssync
@@ -33,7 +33,7 @@ def test_a_stopped_rank_is_named_by_all_others(options, rank, size, wait):
     dist.all_gather_object(process_ids, os.getpid())
     model = small_model()
     # Long enough that nobody is named because of it.
-    sync = dssync.DivideShuffle(model, sgd(model), **(options | {"timeout": datetime.timedelta(minutes=5)}))
+    sync = dssync.DivideShuffle(model, torch.optim.SGD(model.parameters(), lr=0.1), **(options | {"timeout": datetime.timedelta(minutes=5)}))
     store = distributed_c10d._get_default_store()
     key = f"named the stopped rank in {wait.__name__}"
     dist.barrier()

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "dssync/comm/call_aside.h"
+#include "dssync/comm/liveness.h"
 #include "dssync/comm/ranks_text.h"
 
 namespace dssync {

@@ -9,10 +9,11 @@
 #include <vector>
 
 #include "dssync/comm/c10d.h"
-#include "dssync/comm/liveness.h"
 #include "dssync/topology/topology.h"
 
 namespace dssync {
+
+class Liveness;
 
 // Makes and connects the process group of `members`, in which this worker is number `index`, under a name that no other
 // group has. Called by the members alone, in a thread of its own, which may outlive the World.

@@ -1,7 +1,5 @@
 #include "dssync/comm/liveness.h"
 
-#include <algorithm>
-#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,25 +15,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr const char* kLossCount = "losses/count";
 constexpr const char* kLeft = "left";  // instead of a pulse
-std::string loss_key(std::int64_t number) { return fmt::format("losses/{}", number); }
 std::string pulse_key(Rank rank) { return fmt::format("pulse/{}", rank); }
-
-// A publisher may end between the two calls: readers must not wait for the text of a number.
-void publish(c10d::Store& store, const Loss& loss) {
-  const std::int64_t number = store.add(kLossCount, 1);
-  put_text(store, loss_key(number), fmt::format("{} {} {}", loss.rank, loss.told_by, loss.description));
-}
-
-Loss parse_loss(const std::string& text) {
-  std::istringstream stream(text);
-  Loss loss;
-  stream >> loss.rank >> loss.told_by;
-  stream.get();  // the space
-  loss.description = text.substr(static_cast<std::size_t>(stream.tellg()));
-  return loss;
-}
 
 std::string leavers(const std::map<Rank, std::string>& pulses) {
   std::vector<Rank> ranks;
@@ -58,61 +39,6 @@ std::string laggards(const std::map<Rank, std::string>& pulses) {
 }
 
 }  // namespace
-
-void publish_loss(const Store& store, Rank rank, const std::string& description) {
-  publish(*store, {rank, Loss::kLauncher, description});
-}
-
-// Listeners are called while the mutex is held, so that removing one waits for its call.
-class LossListeners {
- public:
-  int add(LossListener listener) {
-    const std::lock_guard lock(mutex_);
-    listeners_[++last_] = {std::move(listener), 0};
-    return last_;
-  }
-
-  void remove(int number) {
-    const std::lock_guard lock(mutex_);
-    listeners_.erase(number);
-  }
-
-  void tell(const LossRecord& record) {
-    const std::lock_guard lock(mutex_);
-    for (auto& [number, entry] : listeners_) {
-      for (const Loss& loss : record.after(entry.heard)) {
-        ++entry.heard;
-        entry.listener(loss);
-      }
-    }
-  }
-
- private:
-  struct Entry {
-    LossListener listener;
-    std::size_t heard = 0;
-  };
-
-  std::mutex mutex_;
-  std::map<int, Entry> listeners_;
-  int last_ = 0;
-};
-
-LossSubscription::LossSubscription(std::shared_ptr<LossListeners> listeners, int number)
-    : listeners_(std::move(listeners)), number_(number) {}
-
-LossSubscription::~LossSubscription() {
-  if (listeners_) listeners_->remove(number_);
-}
-
-LossSubscription::LossSubscription(LossSubscription&& other) noexcept
-    : listeners_(std::exchange(other.listeners_, nullptr)), number_(other.number_) {}
-
-LossSubscription& LossSubscription::operator=(LossSubscription&& other) noexcept {
-  std::swap(listeners_, other.listeners_);
-  std::swap(number_, other.number_);
-  return *this;
-}
 
 Liveness::Liveness(Store connection, std::shared_ptr<LossRecord> losses, LivenessOptions options)
     : store_(std::move(connection)),
@@ -194,18 +120,9 @@ void Liveness::publish_reports() {
 }
 
 void Liveness::read_losses() {
-  const std::int64_t count = store_->add(kLossCount, 0);
-  while (losses_counted_ < count) losses_unread_.insert(++losses_counted_);
-  for (auto number = losses_unread_.begin(); number != losses_unread_.end();) {
-    const std::string key = loss_key(*number);
-    if (!store_->check({key})) {
-      ++number;
-      continue;
-    }
-    const Loss loss = parse_loss(get_text(*store_, key));
+  for (const Loss& loss : published_.read(*store_)) {
     losses_->add(loss);
     watch_.leave_out(loss.rank);
-    number = losses_unread_.erase(number);
   }
 }
 
@@ -269,7 +186,7 @@ std::string Liveness::trouble() const {
 }
 
 LossSubscription Liveness::on_loss(LossListener listener) {
-  LossSubscription subscription(listeners_, listeners_->add(std::move(listener)));
+  LossSubscription subscription(listeners_, std::move(listener));
   const std::lock_guard lock(mutex_);
   is_woken_ = true;
   changed_.notify_all();
@@ -293,35 +210,32 @@ void Liveness::report_failure(const std::string& cause) noexcept {
 }
 
 PeerError Liveness::explain(const std::string& doing, const std::vector<Rank>& members, const std::string& what) {
-  const std::string start = fmt::format("rank {}: {}", options_.rank, doing);
-  const std::string symptom = plain_message(what);
+  return PeerError(fmt::format("rank {}: {}: {}", options_.rank, doing, cause_among(members, plain_message(what))));
+}
+
+std::string Liveness::cause_among(const std::vector<Rank>& members, const std::string& symptom) {
   // A neighbour's watch needs the silence and three beats: to see the last pulse, to look again, and to be read.
   const milliseconds patience = 3 * options_.beat + (options_.has_own_connection ? options_.silence : milliseconds(0));
   const Clock::time_point deadline = Clock::now() + patience;
   std::unique_lock lock(mutex_);
-  const std::int64_t first = ticks_;
-  bool has_looked = false;
-  while (true) {
-    const std::string lost = losses();
-    if (!lost.empty()) return PeerError(fmt::format("{}: {}", start, lost));
-    // The tick that was under way may have begun before the failure; the one after it has seen all that led to it.
-    const bool is_fresh = ticks_ >= first + 2;
-    const bool is_late = Clock::now() >= deadline;
-    if ((is_fresh || is_late) && !trouble_.empty()) return PeerError(fmt::format("{}: {}; {}", start, symptom, trouble_));
-    if (is_late) break;
-    if (is_fresh && !has_looked) {
-      has_looked = true;
-      lock.unlock();
-      const std::string left = leavers(pulses_of(members));
-      if (!left.empty()) return PeerError(fmt::format("{}: {} ({})", start, left, symptom));
-      lock.lock();
-      continue;
-    }
-    changed_.wait_until(lock, deadline);
-  }
+  // The tick that is under way may have begun before the failure; the one after it sees all that led to it.
+  const std::int64_t fresh = ticks_ + 2;
+  const auto is_told = [this] { return !losses().empty(); };
+  changed_.wait_until(lock, deadline, [&] { return is_told() || ticks_ >= fresh; });
+  if (is_told()) return losses();
+  if (!trouble_.empty()) return fmt::format("{}; {}", symptom, trouble_);
   lock.unlock();
+
+  const std::string left = leavers(pulses_of(members));
+  if (!left.empty()) return fmt::format("{} ({})", left, symptom);
+  lock.lock();
+  changed_.wait_until(lock, deadline, [&] { return is_told() || !trouble_.empty(); });
+  if (is_told()) return losses();
+  if (!trouble_.empty()) return fmt::format("{}; {}", symptom, trouble_);
+  lock.unlock();
+
   const std::string behind = laggards(pulses_of(members));
-  return PeerError(fmt::format("{}: {}{}{}", start, behind, behind.empty() ? "" : ": ", symptom));
+  return fmt::format("{}{}{}", behind, behind.empty() ? "" : ": ", symptom);
 }
 
 }  // namespace dssync

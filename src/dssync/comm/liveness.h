@@ -12,13 +12,11 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <future>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -26,35 +24,13 @@
 
 #include "dssync/comm/c10d.h"
 #include "dssync/comm/errors.h"
+#include "dssync/comm/loss_listeners.h"
 #include "dssync/comm/loss_record.h"
 #include "dssync/comm/neighbour_watch.h"
+#include "dssync/comm/published_losses.h"
 #include "dssync/topology/topology.h"
 
 namespace dssync {
-
-// Tells the workers of a run that one of them is lost, and how: for launchers, which see their processes die. `store`
-// is the run's (store_of).
-void publish_loss(const Store& store, Rank rank, const std::string& description);
-
-// Called once for every lost worker, this one included, and where the store is lost. In the thread of the watch: it
-// must not wait for long, nor subscribe or unsubscribe.
-using LossListener = std::function<void(const Loss& loss)>;
-
-class LossListeners;
-
-// While it exists, the listener is called. Its end waits for a call that is under way.
-class LossSubscription {
- public:
-  LossSubscription() = default;
-  LossSubscription(std::shared_ptr<LossListeners> listeners, int number);
-  ~LossSubscription();
-  LossSubscription(LossSubscription&& other) noexcept;
-  LossSubscription& operator=(LossSubscription&& other) noexcept;
-
- private:
-  std::shared_ptr<LossListeners> listeners_;
-  int number_ = 0;
-};
 
 struct LivenessOptions {
   Rank rank = 0;
@@ -86,7 +62,7 @@ class Liveness {
   // As LossRecord::text(). Asks nobody.
   std::string losses() const { return losses_->text(); }
 
-  // Also hears of losses that are known already.
+  // As World::on_loss.
   LossSubscription on_loss(LossListener listener);
 
   // Tells all others why this worker gives up: they take it for lost. Waits a second at most.
@@ -115,6 +91,7 @@ class Liveness {
   std::string read_pulse(Rank rank, bool is_there);
   Pulses pulses_of(const std::vector<Rank>& ranks);
   std::string trouble() const;
+  std::string cause_among(const std::vector<Rank>& members, const std::string& symptom);
 
   const Store store_;
   const std::shared_ptr<LossRecord> losses_;
@@ -126,8 +103,7 @@ class Liveness {
   // Of the thread.
   NeighbourWatch watch_;
   std::int64_t beats_ = 0;
-  std::int64_t losses_counted_ = 0;
-  std::set<std::int64_t> losses_unread_;  // counted, but their text was not there yet
+  PublishedLosses published_;
 
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;

@@ -12,7 +12,9 @@
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
+#include "dssync/comm/agreement.h"
 #include "dssync/comm/bounded_store.h"
+#include "dssync/comm/liveness.h"
 #include "dssync/comm/process_signals.h"
 #include "dssync/comm/rendezvous.h"
 #include "dssync/comm/store.h"
@@ -168,6 +170,12 @@ std::string World::losses() const { return liveness_->losses(); }
 LossSubscription World::on_loss(LossListener listener) { return liveness_->on_loss(std::move(listener)); }
 
 void World::report_failure(const std::string& cause) noexcept { liveness_->report_failure(cause); }
+
+bool World::has_reported_failure() const { return liveness_->has_reported_failure(); }
+
+void World::leave() noexcept { liveness_->leave(); }
+
+void World::set_progress(std::int64_t iteration) { liveness_->set_progress(iteration); }
 
 PeerError World::explain(const std::string& doing, const std::vector<Rank>& members, const std::string& what) {
   return liveness_->explain(doing, members, what);

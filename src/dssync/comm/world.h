@@ -11,16 +11,19 @@
 #include <string>
 #include <vector>
 
-#include "dssync/comm/agreement.h"
 #include "dssync/comm/c10d.h"
 #include "dssync/comm/channels.h"
 #include "dssync/comm/errors.h"
-#include "dssync/comm/liveness.h"
+#include "dssync/comm/loss_listeners.h"
 #include "dssync/comm/membership.h"
+#include "dssync/comm/published_losses.h"
 #include "dssync/launch/assignment.h"
 #include "dssync/topology/topology.h"
 
 namespace dssync {
+
+class Agreement;
+class Liveness;
 
 struct WorldOptions {
   int rank = 0;
@@ -93,14 +96,14 @@ class World {
   // second old at most. Asks nobody. Thread-safe.
   std::string losses() const;
 
-  // Calls the listener for every lost worker, this one included, and where the store is lost (liveness.h). By then the
-  // process groups that this worker shares with the lost one are cut. Ends before the World. Thread-safe.
+  // Calls the listener for every loss (loss_listeners.h), by when the process groups that this worker shares with the
+  // lost one are cut. The subscription ends before the World. Thread-safe.
   LossSubscription on_loss(LossListener listener);
 
   // Tells all others why this worker gives up: they take it for lost. Never throws; takes a second at most.
   // Thread-safe.
   void report_failure(const std::string& cause) noexcept;
-  bool has_reported_failure() const { return liveness_->has_reported_failure(); }
+  bool has_reported_failure() const;
 
   // The error to throw after a call of c10d, done together with `members`, failed with `what`. For nothing else: what
   // goes wrong in this worker (bad_alloc, a bad argument) is no peer's fault. Names the lost worker at once where it is
@@ -109,10 +112,10 @@ class World {
 
   // From now on this worker is no longer watched, nor lost: it needs the others no more, and they should not need it.
   // The end of a World does the same. Never throws. Thread-safe.
-  void leave() noexcept { liveness_->leave(); }
+  void leave() noexcept;
 
   // Seen by the others' explanations of a timeout. Thread-safe.
-  void set_progress(std::int64_t iteration) { liveness_->set_progress(iteration); }
+  void set_progress(std::int64_t iteration);
 
  private:
   WorldOptions options_;
