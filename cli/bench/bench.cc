@@ -55,7 +55,7 @@ void add_bench_flags(CLI::App& app, BenchCommand& command) {
              "Time that an accelerator would take in each iteration, without using the CPU (default 0s)")
       ->type_name("TIME")
       ->group(kMeasuringGroup);
-  add_sync_flags(app, command.sync, kMethodGroup, LimitKind::kFixed);
+  add_sync_flags(app, command.sync, kMethodGroup, SyncVerb::kBench);
   add_parsed(app, "--trace", benchmark.trace, parse_path,
              "What happened when on every worker, for Perfetto or chrome://tracing")
       ->type_name("FILE")
@@ -70,8 +70,8 @@ void settle(const CLI::App& app, BenchCommand& command) {
   } catch (const InputError& error) {
     throw InputError(fmt::format("--methods: {}", error.what()));
   }
-  settle(app, command.sync, command.benchmark.methods);
-  command.benchmark.sync = command.sync.options;
+  complete_sync_options(app, command.sync, command.benchmark.methods);
+  command.benchmark.sync = command.sync;
   // What is measured is one vector; an optimizer's state would come on top of it.
   command.benchmark.sync.state = StateTreatment::kLocal;
 }

@@ -16,7 +16,7 @@ namespace dssync::cli {
 struct BenchCommand {
   NetworkFlags network;
   std::string methods = "bsp-ring,bsp-hierarchical,ds-sync";
-  SyncFlags sync;
+  SyncOptions sync;
   BenchmarkOptions benchmark;  // `sync` aside, until settle()
   std::string format = "text";
   std::string color = "auto";

@@ -21,6 +21,20 @@ std::string parse_path(const std::string& text) {
   throw InputError("expected a path, but found ''");
 }
 
+CLI::Option* add_applied(CLI::App& app, const std::string& name, std::function<void(const std::string& text)> apply,
+                         const std::string& help) {
+  return app.add_option_function<std::string>(
+      name,
+      [name, apply = std::move(apply)](const std::string& text) {
+        try {
+          apply(text);
+        } catch (const InputError& error) {
+          throw InputError(fmt::format("{}: {}", name, error.what()));
+        }
+      },
+      help);
+}
+
 void add_assumption_flags(CLI::App& app, Assumptions& assumptions) {
   add_parsed(app, "--nic", assumptions.nic, parse_bandwidth, "Speed of the NICs of which the file says nothing")
       ->type_name("RATE");

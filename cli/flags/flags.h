@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -46,19 +47,15 @@ auto whole_number_from(Whole least, Whole most = std::numeric_limits<Whole>::max
   };
 }
 
-// A flag whose value `parse` turns into `target`; a bad value is reported with the flag's name.
+// A flag whose value `apply` takes; a bad value is reported with the flag's name.
+CLI::Option* add_applied(CLI::App& app, const std::string& name, std::function<void(const std::string& text)> apply,
+                         const std::string& help);
+
+// A flag whose value `parse` turns into `target`.
 template <typename Target, typename Parse>
 CLI::Option* add_parsed(CLI::App& app, const std::string& name, Target& target, Parse parse, const std::string& help) {
-  return app.add_option_function<std::string>(
-      name,
-      [name, &target, parse](const std::string& text) {
-        try {
-          target = parse(text);
-        } catch (const InputError& error) {
-          throw InputError(fmt::format("{}: {}", name, error.what()));
-        }
-      },
-      help);
+  return add_applied(
+      app, name, [&target, parse](const std::string& text) { target = parse(text); }, help);
 }
 
 // A flag that takes one of these names.

@@ -7,9 +7,8 @@
 #include <fmt/ranges.h>
 
 #include "dssync/base/error.h"
-#include "dssync/base/units.h"
+#include "dssync/method/cost.h"
 #include "dssync/planner/planner.h"
-#include "dssync/sync/methods/method_cost.h"
 #include "flags/flags.h"
 #include "plan/limit.h"
 
@@ -22,108 +21,92 @@ std::string names_text(const std::vector<Method>& methods, const char* between) 
   return fmt::format("{}", fmt::join(names, between));
 }
 
-LimitFlag parse_fixed_limit(const std::string& text) { return {parse_nonnegative(text), false}; }
+// The option as this verb has it: only a training can be steered.
+void set_for(SyncVerb verb, const SyncOption& option, SyncOptions& options, const std::string& text) {
+  option.set(options, text);
+  if (verb == SyncVerb::kTrain || !options.steer) return;
+  throw InputError(fmt::format("expected a number of at least 0, such as 0.5, but found '{}'", text));
+}
 
-LimitFlag parse_limit(const std::string& text) {
-  if (text == "auto") return {.is_steered = true};
-  if (text.starts_with("auto:")) return {parse_nonnegative(text.substr(5)), true};
-  return parse_fixed_limit(text);
+CLI::Option* add_flag(CLI::App& app, const SyncOption& option, const SyncOption::Flag& flag, SyncOptions& options,
+                      SyncVerb verb) {
+  std::string help = names_text(option.methods, ", ") + ": " + flag.help;
+  if (verb == SyncVerb::kTrain && flag.name == "--disagreement") {
+    help += "; auto or auto:S allows less while steps are large";
+  }
+  if (flag.value.empty()) return app.add_flag(flag.name, help);
+  CLI::Option* added = add_applied(
+      app, flag.name, [&option, &options, verb](const std::string& text) { set_for(verb, option, options, text); },
+      help);
+  if (!flag.names.empty()) added->check(CLI::IsMember(flag.names));
+  return added->type_name(flag.value);
+}
+
+// Whether the flag exists for the verb, and was given.
+bool is_given(const CLI::App& app, const SyncOption::Flag& flag) {
+  const CLI::Option* option = flag.name.empty() ? nullptr : app.get_option_no_throw(flag.name);
+  return option != nullptr && option->count() > 0;
+}
+
+void check_belonging(const CLI::App& app, const SyncOption& option, const std::vector<Method>& methods) {
+  const bool is_of_use =
+      std::any_of(methods.begin(), methods.end(), [&](Method method) { return option.concerns(method); });
+  for (const SyncOption::Flag* flag : {&option.flag, &option.opposite}) {
+    if (is_of_use || !is_given(app, *flag)) continue;
+    throw InputError(fmt::format("{} belongs to --method {}, but the method is {}", flag->name,
+                                 names_text(option.methods, " or "), names_text(methods, ", ")));
+  }
+}
+
+void set_switch(const CLI::App& app, const SyncOption& option, SyncOptions& options) {
+  const bool on = is_given(app, option.flag);
+  const bool off = is_given(app, option.opposite);
+  if (on && off) {
+    throw InputError(fmt::format("{} and {} exclude each other", option.flag.name, option.opposite.name));
+  }
+  if (on || off) option.set(options, on ? "on" : "off");
 }
 
 }  // namespace
 
-std::vector<std::string> method_names() {
-  std::vector<std::string> names;
-  for (const Method method : all_methods()) names.push_back(name_of(method));
-  return names;
-}
-
-void add_sync_flags(CLI::App& app, SyncFlags& flags, const std::string& group, LimitKind limit) {
-  SyncOptions& options = flags.options;
-  const bool may_steer = limit == LimitKind::kSteerable;
-  add_parsed(app, "--disagreement", flags.limit, may_steer ? parse_limit : parse_fixed_limit,
-             std::string("ds-sync: the largest S allowed (default 0.5)") +
-                 (may_steer ? "; auto or auto:S allows less while steps are large" : ""))
-      ->type_name("S")
-      ->group(group);
-  add_parsed(app, "--group-limit", options.group_limit, whole_number_from(2),
-             "ds-sync: the largest group allowed (default: none)")
-      ->type_name("G")
-      ->group(group);
-  add_choice(app, "--schedule", flags.schedule, {"auto", "published"},
-             "ds-sync: auto (default) plans; published is the schedule of the DS-Sync paper")
-      ->group(group);
-  app.add_flag("--overlap", flags.overlap, "ds-sync, local-sgd: average while the next gradient is computed")
-      ->group(group);
-  app.add_flag("--in-line", flags.in_line, "ds-sync, local-sgd: average after each step (default)")->group(group);
-  add_parsed(app, "--bucket", options.bucket_bytes, parse_bytes,
-             "bsp-ring, bsp-hierarchical, ps: gradients are averaged in pieces of this size (default 1MiB)")
-      ->type_name("SIZE")
-      ->group(group);
-  add_parsed(app, "--period", options.period, whole_number_from(1),
-             "local-sgd: an average every so many iterations (default 8)")
-      ->type_name("H")
-      ->group(group);
-  add_parsed(app, "--staleness", options.staleness, whole_number_from(0),
-             "ssp: iterations that the fastest worker may be ahead of the slowest (default 3)")
-      ->type_name("N")
-      ->group(group);
-}
-
-void check_belonging(const CLI::App& app, const std::vector<Belonging>& belongings,
-                     const std::vector<Method>& methods) {
-  for (const auto& [flag, owners] : belongings) {
-    const bool is_of_use =
-        std::find_first_of(owners.begin(), owners.end(), methods.begin(), methods.end()) != owners.end();
-    if (is_of_use || app.get_option(flag)->count() == 0) continue;
-    throw InputError(fmt::format("{} belongs to --method {}, but the method is {}", flag, names_text(owners, " or "),
-                                 names_text(methods, ", ")));
+void add_sync_flags(CLI::App& app, SyncOptions& options, const std::string& group, SyncVerb verb) {
+  for (const SyncOption& option : sync_options()) {
+    for (const SyncOption::Flag* flag : {&option.flag, &option.opposite}) {
+      if (flag->name.empty() || (flag->trains && verb != SyncVerb::kTrain)) continue;
+      add_flag(app, option, *flag, options, verb)->group(group);
+    }
   }
 }
 
-void settle(const CLI::App& app, SyncFlags& flags, const std::vector<Method>& methods) {
-  check_belonging(app,
-                  {{"--disagreement", {Method::kDsSync}},
-                   {"--group-limit", {Method::kDsSync}},
-                   {"--schedule", {Method::kDsSync}},
-                   {"--overlap", {Method::kDsSync, Method::kLocalSgd}},
-                   {"--in-line", {Method::kDsSync, Method::kLocalSgd}},
-                   {"--bucket", {Method::kBspRing, Method::kBspHierarchical, Method::kPs}},
-                   {"--period", {Method::kLocalSgd}},
-                   {"--staleness", {Method::kSsp}}},
-                  methods);
-  if (flags.overlap && flags.in_line) throw InputError("--overlap and --in-line exclude each other");
-  if (flags.schedule == "published" && app.get_option("--disagreement")->count() > 0) {
-    throw InputError("--disagreement needs --schedule auto");
+void complete_sync_options(const CLI::App& app, SyncOptions& options, const std::vector<Method>& methods) {
+  for (const SyncOption& option : sync_options()) {
+    check_belonging(app, option, methods);
+    if (option.flag.value.empty()) set_switch(app, option, options);
   }
-  if (flags.limit.is_steered && app.get_option("--group-limit")->count() > 0) {
+  const auto has = [&app](const char* flag) { return app.get_option(flag)->count() > 0; };
+  if (options.published && has("--disagreement")) throw InputError("--disagreement needs --schedule auto");
+  if (options.steer && has("--group-limit")) {
     throw InputError(
         "--disagreement auto and --group-limit exclude each other: small groups may not reach a tight limit");
   }
-  flags.options.disagreement = flags.limit.most;
-  flags.options.steer = flags.limit.is_steered;
-  flags.options.published = flags.schedule == "published";
-  flags.options.overlap = flags.overlap;
 }
 
-void check_limit(const SyncFlags& flags, const std::vector<Method>& methods, const Topology& topology, double bytes) {
-  const SyncOptions& options = flags.options;
+void check_limit(const SyncOptions& options, const std::vector<Method>& methods, const Topology& topology,
+                 double bytes) {
   const bool is_planned = std::find(methods.begin(), methods.end(), Method::kDsSync) != methods.end();
   if (!is_planned || options.published || options.group_limit == 0) return;
   Planner planner(topology, bytes, options.group_limit);
   best_or_explain(planner, options.disagreement, options.group_limit);
 }
 
-Seconds predicted_iteration(const SyncFlags& flags, const std::vector<Method>& methods, const Topology& topology,
+Seconds predicted_iteration(const SyncOptions& options, const std::vector<Method>& methods, const Topology& topology,
                             double bytes, Seconds compute) {
   double slowest = 0;
   for (const Method method : methods) {
-    SyncOptions options = flags.options;
-    options.method = method;
-    // What follows a plan is no slower than an exact average, and planning takes its time.
-    const bool is_planned = method == Method::kDsSync || method == Method::kLocalSgd;
-    const Cost cost = method_cost(is_planned ? Method::kBspRing : method, topology, bytes, nullptr);
-    slowest = std::max(slowest, iteration_seconds(options, cost, compute));
+    SyncOptions own = options;
+    own.method = method;
+    // Nothing is planned for this: planning takes its time.
+    slowest = std::max(slowest, iteration_seconds(own, method_cost(method, topology, bytes, nullptr), compute));
   }
   return Seconds(slowest);
 }

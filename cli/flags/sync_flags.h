@@ -1,10 +1,12 @@
-// The flags of verbs that synchronize: what each method may be told.
+// The flags of verbs that synchronize: what each method may be told. They follow from sync_options().
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "dssync/sync/synchronizer.h"
+#include "dssync/base/units.h"
+#include "dssync/method/options.h"
+#include "dssync/topology/topology.h"
 
 namespace CLI {
 class App;
@@ -12,42 +14,22 @@ class App;
 
 namespace dssync::cli {
 
-// --disagreement
-struct LimitFlag {
-  double most = 0.5;
-  bool is_steered = false;
-};
+// Which verb has the flags: `bench` has no flags of training, and a limit on S that stays as it is.
+enum class SyncVerb { kTrain, kBench };
 
-struct SyncFlags {
-  SyncOptions options;
-  LimitFlag limit;
-  std::string schedule = "auto";
-  bool overlap = false;
-  bool in_line = false;
-};
+// Parsing fills `options` but for switches.
+void add_sync_flags(CLI::App& app, SyncOptions& options, const std::string& group, SyncVerb verb);
 
-std::vector<std::string> method_names();
-
-enum class LimitKind { kFixed, kSteerable };  // whether --disagreement may be "auto"
-
-void add_sync_flags(CLI::App& app, SyncFlags& flags, const std::string& group, LimitKind limit);
-
-// After parsing: names become values. Throws InputError where flags do not go together, or belong to none of `methods`.
-void settle(const CLI::App& app, SyncFlags& flags, const std::vector<Method>& methods);
+// After parsing: switches become values. Throws InputError where flags do not go together, or belong to none of
+// `methods`.
+void complete_sync_options(const CLI::App& app, SyncOptions& options, const std::vector<Method>& methods);
 
 // Whether a group limit allows the disagreement is known before any worker starts: throws InputError where it does not.
-// REQUIRES: settled.
-void check_limit(const SyncFlags& flags, const std::vector<Method>& methods, const Topology& topology, double bytes);
+void check_limit(const SyncOptions& options, const std::vector<Method>& methods, const Topology& topology,
+                 double bytes);
 
-// Of an iteration with the slowest of the methods, at most. REQUIRES: settled.
-Seconds predicted_iteration(const SyncFlags& flags, const std::vector<Method>& methods, const Topology& topology,
+// Of an iteration with the slowest of the methods, at most.
+Seconds predicted_iteration(const SyncOptions& options, const std::vector<Method>& methods, const Topology& topology,
                             double bytes, Seconds compute);
-
-// The verb's flags that belong to certain methods only.
-struct Belonging {
-  std::string flag;
-  std::vector<Method> methods;
-};
-void check_belonging(const CLI::App& app, const std::vector<Belonging>& belongings, const std::vector<Method>& methods);
 
 }  // namespace dssync::cli

@@ -96,24 +96,10 @@ void add_optimizer_flags(CLI::App& app, TrainOptions& training) {
 }
 
 void add_method_flags(CLI::App& app, TrainCommand& command) {
-  SyncOptions& sync = command.sync.options;
-  add_choice(app, "--method", command.method, method_names(), "(default " + command.method + ")")->group(kMethodGroup);
-  add_sync_flags(app, command.sync, kMethodGroup, LimitKind::kSteerable);
-  app.add_flag("--adapt", command.adapt,
-               "ds-sync: watch the links, and plan again when they become slower or faster (default)")
+  add_choice(app, "--method", command.method, method_names(),
+             "How workers are kept together (default " + command.method + ")")
       ->group(kMethodGroup);
-  app.add_flag("--no-adapt", command.no_adapt, "ds-sync: keep the plan")->group(kMethodGroup);
-  add_parsed(app, "--global-warmup", sync.warmup_iterations, whole_number_from(0),
-             "ds-sync, local-sgd: so many iterations average everyone before the schedule starts (default 0)")
-      ->type_name("ITERATIONS")
-      ->group(kMethodGroup);
-  add_choice(app, "--optimizer-state", command.optimizer_state, {"local", "averaged", "rotating"},
-             "ds-sync: what happens to momentum: rotating (default), averaged, or local")
-      ->group(kMethodGroup);
-  add_parsed(app, "--state-period", sync.state_period, whole_number_from(1),
-             "ds-sync, rotating: parts of the state that are averaged in turn, each for a cycle (default 8)")
-      ->type_name("PARTS")
-      ->group(kMethodGroup);
+  add_sync_flags(app, command.sync, kMethodGroup, SyncVerb::kTrain);
 }
 
 void add_file_flags(CLI::App& app, TrainCommand& command) {
@@ -161,30 +147,21 @@ void add_train_flags(CLI::App& app, TrainCommand& command) {
 }
 
 void settle(const CLI::App& app, TrainCommand& command) {
-  SyncOptions& sync = command.sync.options;
+  SyncOptions& sync = command.sync;
   const TrainOptions& training = command.training;
   sync.method = method_from_name(command.method);
-  check_belonging(app,
-                  {{"--adapt", {Method::kDsSync}},
-                   {"--no-adapt", {Method::kDsSync}},
-                   {"--global-warmup", {Method::kDsSync, Method::kLocalSgd}},
-                   {"--optimizer-state", {Method::kDsSync}},
-                   {"--state-period", {Method::kDsSync}}},
-                  {sync.method});
-  settle(app, command.sync, {sync.method});
-  if (command.adapt && command.no_adapt) throw InputError("--adapt and --no-adapt exclude each other");
+  sync.adapt = sync.method == Method::kDsSync && !sync.published;
+  complete_sync_options(app, sync, {sync.method});
   require_for(app, "--adapt", !sync.published, "--schedule auto");
-  sync.adapt = sync.method == Method::kDsSync && !sync.published && !command.no_adapt;
   if (sync.steer && !sync.adapt) throw InputError("--disagreement auto needs --adapt");
   const bool is_saving = !training.checkpoint_folder.empty();
   require_for(app, "--data-folder", training.data == "fashion-mnist", "--data fashion-mnist");
   require_for(app, "--hidden", training.model == "mlp", "--model mlp");
   require_for(app, "--momentum", training.optimizer == "sgd", "--optimizer sgd");
-  require_for(app, "--state-period", command.optimizer_state == "rotating", "--optimizer-state rotating");
+  require_for(app, "--state-period", sync.state == StateTreatment::kRotating, "--optimizer-state rotating");
   require_for(app, "--checkpoint-every", is_saving, "--checkpoint");
   require_for(app, "--checkpoint-every-iterations", is_saving, "--checkpoint");
   require_for(app, "--resume", is_saving, "--checkpoint");
-  sync.state = state_treatment_from_name(command.optimizer_state);
   check(training);
 }
 

@@ -17,10 +17,7 @@ namespace dssync::cli {
 struct TrainCommand {
   NetworkFlags network;
   std::string method = "ds-sync";
-  std::string optimizer_state = "rotating";
-  SyncFlags sync;
-  bool adapt = false;
-  bool no_adapt = false;
+  SyncOptions sync;
   TrainOptions training;
   std::vector<std::string> words;  // the command line, for the log
   std::string format = "text";

@@ -24,14 +24,14 @@ void check_early(const TrainCommand& command, const KnownNetwork& network) {
   check_writable("--log", command.training.log);
   check_writable("--trace", command.training.trace);
   constexpr double kAnyBytes = 8e6;  // whether a limit can be met does not depend on the model
-  if (network.topology) check_limit(command.sync, {command.sync.options.method}, *network.topology, kAnyBytes);
+  if (network.topology) check_limit(command.sync, {command.sync.method}, *network.topology, kAnyBytes);
 }
 
 int train_and_tell(const TrainCommand& command, const RunNetwork& network, World& world, WorkerEnding& ending) {
   TrainOptions options = command.training;
   options.surroundings = {command.words, command.network.source(), network.is_emulated, network.count};
   TrainWatcher watcher(command, world.rank() == 0, ending);
-  const TrainResult result = train(world, network.topology, options, command.sync.options, &watcher);
+  const TrainResult result = train(world, network.topology, options, command.sync, &watcher);
   if (world.rank() != 0) return kDone;
   const TrainSummary& summary = watcher.finish(result);
   write_result(command.format == "json" ? summary_as_json(summary)
@@ -47,8 +47,7 @@ int run_train(const TrainCommand& command) {
   check_early(command, network);
   const Prediction prediction = [&](const Topology& topology) {
     const TrainOptions& training = command.training;
-    return predicted_iteration(command.sync, {command.sync.options.method}, topology, model_bytes(training),
-                               training.compute);
+    return predicted_iteration(command.sync, {command.sync.method}, topology, model_bytes(training), training.compute);
   };
   return run_workers(kSpeaker, command.network, network, own, prediction,
                      [&](World& world, WorkerEnding& ending, const RunNetwork& found) {

@@ -54,11 +54,11 @@ TEST(TrainFlagsTest, Defaults) {
   const TrainCommand command = parse({});
   EXPECT_FALSE(command.network.topology);
   EXPECT_EQ(command.network.workers, 0);
-  EXPECT_EQ(command.sync.options.method, Method::kDsSync);
-  EXPECT_EQ(command.sync.options.disagreement, 0.5);
-  EXPECT_FALSE(command.sync.options.published);
-  EXPECT_FALSE(command.sync.options.overlap);
-  EXPECT_EQ(command.sync.options.state, StateTreatment::kRotating);
+  EXPECT_EQ(command.sync.method, Method::kDsSync);
+  EXPECT_EQ(command.sync.disagreement, 0.5);
+  EXPECT_FALSE(command.sync.published);
+  EXPECT_FALSE(command.sync.overlap);
+  EXPECT_EQ(command.sync.state, StateTreatment::kRotating);
   EXPECT_FALSE(command.network.timeout);
   EXPECT_EQ(command.network.port, 0);
   EXPECT_FALSE(command.training.resume);
@@ -165,11 +165,11 @@ TEST(TrainFlagsTest, EveryFlagArrives) {
   EXPECT_EQ(training.checkpoint_every_epochs, 2);
   EXPECT_EQ(training.checkpoint_every_iterations, 5);
   EXPECT_TRUE(training.resume);
-  EXPECT_EQ(command.sync.options.disagreement, 0.1);
-  EXPECT_EQ(command.sync.options.group_limit, 4);
-  EXPECT_EQ(command.sync.options.warmup_iterations, 20);
-  EXPECT_TRUE(command.sync.options.overlap);
-  EXPECT_EQ(command.sync.options.state_period, 6);
+  EXPECT_EQ(command.sync.disagreement, 0.1);
+  EXPECT_EQ(command.sync.group_limit, 4);
+  EXPECT_EQ(command.sync.warmup_iterations, 20);
+  EXPECT_TRUE(command.sync.overlap);
+  EXPECT_EQ(command.sync.state_period, 6);
   EXPECT_EQ(command.format, "json");
 }
 
@@ -187,12 +187,12 @@ TEST(TrainFlagsTest, NetworksToFindOutAndToEmulate) {
 }
 
 TEST(TrainFlagsTest, FlagsOfTheMethods) {
-  EXPECT_EQ(parse({"--method", "bsp-ring", "--bucket", "2MB"}).sync.options.bucket_bytes, 2'000'000);
-  EXPECT_EQ(parse({"--method", "local-sgd", "--period", "5", "--overlap"}).sync.options.period, 5);
-  EXPECT_EQ(parse({"--method", "ssp", "--staleness", "0"}).sync.options.staleness, 0);
-  EXPECT_TRUE(parse({"--schedule", "published"}).sync.options.published);
-  EXPECT_EQ(parse({"--optimizer-state", "averaged"}).sync.options.state, StateTreatment::kAveraged);
-  EXPECT_EQ(parse({"--optimizer-state", "local"}).sync.options.state, StateTreatment::kLocal);
+  EXPECT_EQ(parse({"--method", "bsp-ring", "--bucket", "2MB"}).sync.bucket_bytes, 2'000'000);
+  EXPECT_EQ(parse({"--method", "local-sgd", "--period", "5", "--overlap"}).sync.period, 5);
+  EXPECT_EQ(parse({"--method", "ssp", "--staleness", "0"}).sync.staleness, 0);
+  EXPECT_TRUE(parse({"--schedule", "published"}).sync.published);
+  EXPECT_EQ(parse({"--optimizer-state", "averaged"}).sync.state, StateTreatment::kAveraged);
+  EXPECT_EQ(parse({"--optimizer-state", "local"}).sync.state, StateTreatment::kLocal);
   EXPECT_EQ(parse({"--model", "mlp", "--hidden", "300"}).training.hidden, 300);
   expect_refusals({
       {{"--method", "bsp-ring", "--adapt"}, {"--adapt belongs to --method ds-sync", "is bsp-ring"}},
@@ -212,15 +212,15 @@ TEST(TrainFlagsTest, FlagsOfTheMethods) {
 }
 
 TEST(TrainFlagsTest, PlansAdaptUnlessToldOtherwise) {
-  EXPECT_TRUE(parse({}).sync.options.adapt);
-  EXPECT_TRUE(parse({"--adapt"}).sync.options.adapt);
-  EXPECT_FALSE(parse({"--no-adapt"}).sync.options.adapt);
-  EXPECT_FALSE(parse({"--schedule", "published"}).sync.options.adapt);
-  EXPECT_FALSE(parse({"--method", "bsp-ring"}).sync.options.adapt);
-  EXPECT_FALSE(parse({"--disagreement", "0.5"}).sync.options.steer);
-  EXPECT_TRUE(parse({"--disagreement", "auto"}).sync.options.steer);
-  EXPECT_EQ(parse({"--disagreement", "auto"}).sync.options.disagreement, 0.5);
-  EXPECT_EQ(parse({"--disagreement", "auto:0.3"}).sync.options.disagreement, 0.3);
+  EXPECT_TRUE(parse({}).sync.adapt);
+  EXPECT_TRUE(parse({"--adapt"}).sync.adapt);
+  EXPECT_FALSE(parse({"--no-adapt"}).sync.adapt);
+  EXPECT_FALSE(parse({"--schedule", "published"}).sync.adapt);
+  EXPECT_FALSE(parse({"--method", "bsp-ring"}).sync.adapt);
+  EXPECT_FALSE(parse({"--disagreement", "0.5"}).sync.steer);
+  EXPECT_TRUE(parse({"--disagreement", "auto"}).sync.steer);
+  EXPECT_EQ(parse({"--disagreement", "auto"}).sync.disagreement, 0.5);
+  EXPECT_EQ(parse({"--disagreement", "auto:0.3"}).sync.disagreement, 0.3);
 }
 
 TEST(TrainFlagsTest, FlagsThatNeedAnother) {

@@ -1,6 +1,8 @@
 // Worlds and synchronizers. Every call that may wait for others releases the GIL; c10d's objects come from Python.
 #include <chrono>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "bindings.h"
 #include "dssync/comm/world.h"
 #include "dssync/live/discover_network.h"
+#include "dssync/sync/stepper.h"
 #include "dssync/sync/synchronizer.h"
 
 namespace dssync::python {
@@ -35,14 +38,6 @@ std::vector<OptimizerState> optimizer_states(const State& state) {
   return result;
 }
 
-StateTreatment treatment_of(const std::string& name) {
-  try {
-    return state_treatment_from_name(name);
-  } catch (const InputError& error) {
-    throw InputError(std::string("state: ") + error.what());
-  }
-}
-
 std::shared_ptr<World> make_world(Store store, Store news, int rank, int size, std::chrono::milliseconds timeout,
                                   std::string address, ChannelFactory make_channel) {
   return std::make_shared<World>(std::move(store),
@@ -54,94 +49,53 @@ std::shared_ptr<World> make_world(Store store, Store news, int rank, int size, s
                                  std::move(news));
 }
 
-// A synchronizer, and the iteration that it is in. Overlapped, the next average starts right after the last one was
-// used, so that it also hides under what a program does before its forward pass.
+// A Stepper with what it uses, ended without the GIL: threads that it waits for may need it.
 class Averaging {
  public:
-  Averaging(std::shared_ptr<World> world, const Topology& topology, const Named& parameters, const Named& buffers,
-            const Named& frozen, std::function<State()> state, const SyncOptions& options)
-      : world_(std::move(world)), topology_(topology), overlap_(options.overlap) {
-    Replica replica{named_tensors(parameters), named_tensors(buffers), {}};
-    if (state) replica.optimizer_state = [state = std::move(state)] { return optimizer_states(state()); };
-    replica.frozen = named_tensors(frozen);
-    synchronizer_ = make_synchronizer(*world_, replica, topology, options);
-  }
+  Averaging(std::shared_ptr<World> world, const Topology& topology, const Replica& replica, const SyncOptions& options)
+      : world_(std::move(world)),
+        topology_(topology),
+        stepper_(std::in_place, make_synchronizer(*world_, replica, topology, options), options.overlap) {}
 
   ~Averaging() {
     const py::gil_scoped_release release;
-    synchronizer_.reset();
+    stepper_.reset();
     world_.reset();
   }
 
   Averaging(const Averaging&) = delete;
   Averaging& operator=(const Averaging&) = delete;
 
-  void before_step() {
-    if (!started_) synchronizer_->before_forward();
-    started_ = true;
-    synchronizer_->after_backward();
-  }
-
-  void after_step() {
-    synchronizer_->after_step();
-    metrics_ = synchronizer_->metrics();
-    for (const PlanEvent& event : synchronizer_->take_plan_events()) {
-      changes_.emplace_back(event.iteration, event.change.explanation);
-    }
-    started_ = false;
-    if (!overlap_) return;
-    synchronizer_->before_forward();
-    started_ = true;
-  }
-
-  // Where nothing is under way, before_step() starts with the new values anyway.
-  void drop() {
-    if (started_) synchronizer_->drop_average();
-  }
-
-  double consolidate() {
-    started_ = false;
-    return synchronizer_->consolidate();
-  }
-
-  void resume_at(std::int64_t iteration) {
-    started_ = false;
-    synchronizer_->resume_at(iteration);
-  }
-
-  PlanOnNetwork plan() const { return {*synchronizer_->plan(), topology_}; }
-  std::int64_t iteration() const { return synchronizer_->iteration(); }
-  const SyncMetrics& metrics() const { return metrics_; }
-  const std::vector<std::pair<std::int64_t, std::string>>& changes() const { return changes_; }
+  Stepper& stepper() { return *stepper_; }
+  PlanOnNetwork plan() const { return {stepper_->plan(), topology_}; }
 
  private:
   std::shared_ptr<World> world_;
   const Topology topology_;
-  std::unique_ptr<Synchronizer> synchronizer_;
-  SyncMetrics metrics_;  // of the last whole iteration
-  std::vector<std::pair<std::int64_t, std::string>> changes_;
-  bool overlap_;
-  bool started_ = false;
+  std::optional<Stepper> stepper_;
 };
 
 std::unique_ptr<Averaging> make_averaging(std::shared_ptr<World> world, const Topology& topology,
                                           const Named& parameters, const Named& buffers, const Named& frozen,
                                           std::function<State()> state_of_optimizer, const PlanOnNetwork* plan,
-                                          double disagreement, int group_limit, bool published, bool adapt,
-                                          bool overlap, const std::string& state, int state_period, int warmup_steps) {
+                                          const std::map<std::string, std::string>& given) {
   SyncOptions options;
   if (plan != nullptr) options.plan = plan->plan;
-  options.disagreement = disagreement;
-  options.group_limit = group_limit;
-  options.published = published;
-  options.adapt = adapt;
-  options.overlap = overlap;
-  options.state = treatment_of(state);
-  options.state_period = state_period;
-  options.warmup_iterations = warmup_steps;
+  for (const auto& [name, text] : given) set_option(options, name, text);
+  Replica replica{named_tensors(parameters), named_tensors(buffers), {}};
+  if (state_of_optimizer) {
+    replica.optimizer_state = [state = std::move(state_of_optimizer)] { return optimizer_states(state()); };
+  }
+  replica.frozen = named_tensors(frozen);
   const py::gil_scoped_release release;
-  return std::make_unique<Averaging>(std::move(world), topology, parameters, buffers, frozen,
-                                     std::move(state_of_optimizer), options);
+  return std::make_unique<Averaging>(std::move(world), topology, replica, options);
+}
+
+std::pair<std::int64_t, Named> state_of(Averaging& averaging) {
+  const SyncState state = averaging.stepper().state();
+  Named tensors;
+  for (const auto& [name, tensor] : state.tensors) tensors.emplace_back(name, tensor);
+  return {state.iteration, tensors};
 }
 
 }  // namespace
@@ -159,18 +113,26 @@ void bind_training(py::module_& module) {
   py::class_<Averaging>(module, "Averaging")
       .def(py::init(&make_averaging), py::arg("world"), py::arg("topology"), py::arg("parameters"), py::arg("buffers"),
            py::arg("frozen"), py::arg("state_of_optimizer").none(true), py::kw_only(), py::arg("plan").none(true),
-           py::arg("disagreement"), py::arg("group_limit"), py::arg("published"), py::arg("adapt"), py::arg("overlap"),
-           py::arg("state"), py::arg("state_period"), py::arg("warmup_steps"))
-      .def("before_step", &Averaging::before_step, WithoutGil())
-      .def("after_step", &Averaging::after_step, WithoutGil())
-      .def("drop", &Averaging::drop)
-      .def("consolidate", &Averaging::consolidate, WithoutGil())
-      .def("resume_at", &Averaging::resume_at, WithoutGil())
+           py::arg("options"))
+      .def(
+          "before_step", [](Averaging& averaging) { averaging.stepper().before_step(); }, WithoutGil())
+      .def(
+          "after_step", [](Averaging& averaging) { averaging.stepper().after_step(); }, WithoutGil())
+      .def("drop", [](Averaging& averaging) { averaging.stepper().drop_average(); })
+      .def(
+          "consolidate", [](Averaging& averaging) { return averaging.stepper().consolidate(); }, WithoutGil())
+      .def("state", &state_of)
+      .def(
+          "load_state",
+          [](Averaging& averaging, std::int64_t iteration, const Named& tensors) {
+            averaging.stepper().load_state({iteration, named_tensors(tensors)});
+          },
+          py::arg("iteration"), py::arg("tensors"))
       .def_property_readonly("plan", &Averaging::plan)
-      .def_property_readonly("iteration", &Averaging::iteration)
-      .def_property_readonly("plan_changes", &Averaging::changes)
-      .def_property_readonly("metrics", [](const Averaging& averaging) {
-        const SyncMetrics& metrics = averaging.metrics();
+      .def_property_readonly("iteration", [](Averaging& averaging) { return averaging.stepper().iteration(); })
+      .def_property_readonly("plan_changes", [](Averaging& averaging) { return averaging.stepper().plan_changes(); })
+      .def_property_readonly("metrics", [](Averaging& averaging) {
+        const SyncMetrics& metrics = averaging.stepper().metrics();
         return std::tuple(metrics.sync_seconds, metrics.bytes_sent, metrics.disagreement, metrics.parameter_norm);
       });
 }

@@ -11,7 +11,7 @@ from torch.distributed.algorithms.model_averaging.averagers import ModelAverager
 from . import _dssync
 from ._dssync import InputError
 from ._joining import join, telling_others
-from .divide_shuffle import DEFAULT_TIMEOUT
+from .divide_shuffle import DEFAULT_TIMEOUT, engine_options
 from .planning import AnyTopology, Plan, as_topology
 
 
@@ -39,12 +39,10 @@ class DivideShuffleAverager(ModelAverager):
         super().__init__()
         self.warmup_steps = warmup_steps
         self._topology = as_topology(topology)
-        self._options: Dict[str, Any] = {
-            "plan": plan._native if plan else None,
-            "disagreement": disagreement,
-            "group_limit": group_limit,
-            "published": published,
-        }
+        self._plan = plan
+        self._options = engine_options(
+            disagreement_limit=disagreement, group_limit=group_limit, published=published, state="local"
+        )
         self._timeout = timeout
         self._addresses: List[int] = []  # of the parameters
         self._averaging: Optional[_dssync.Averaging] = None
@@ -78,14 +76,10 @@ class DivideShuffleAverager(ModelAverager):
                 [],
                 [],
                 None,
-                **self._options,
-                adapt=False,
-                overlap=False,
-                state="local",
-                state_period=1,
-                warmup_steps=0,
+                plan=self._plan._native if self._plan else None,
+                options=self._options,
             )
-        averaging.resume_at(self.step - self.warmup_steps)
+        averaging.load_state(self.step - self.warmup_steps, [])
         # The engine starts from rank 0's values, but here every rank has already made a step of its own.
         with torch.no_grad():
             for parameter, value in zip(trained, local):

@@ -84,14 +84,16 @@ class DivideShuffle:
                 [(name, p) for name, p in model.named_parameters() if not p.requires_grad],
                 _weakly(self._collect_state),
                 plan=plan._native if plan else None,
-                disagreement=disagreement,
-                group_limit=group_limit,
-                published=published,
-                adapt=adapt,
-                overlap=overlap,
-                state=state,
-                state_period=state_period,
-                warmup_steps=warmup_steps,
+                options=engine_options(
+                    disagreement_limit=disagreement,
+                    group_limit=group_limit,
+                    published=published,
+                    adapt=adapt,
+                    overlap=overlap,
+                    state=state,
+                    state_period=state_period,
+                    sync_warmup_iterations=warmup_steps,
+                ),
             )
         self._addresses = [p.data_ptr() for p in _trained(optimizer)]
         self._loads = _Loads()
@@ -162,11 +164,12 @@ class DivideShuffle:
             writer.add_scalar(f"dssync/{name}", value, iteration)
 
     def state_dict(self) -> Dict[str, Any]:
-        """Where the schedule is. Beside those of the model and the optimizer, after consolidate()."""
-        return {"iteration": self._averaging.iteration}
+        """What the engine remembers: where the schedule is, and more. Beside those of the model and the optimizer."""
+        iteration, tensors = self._averaging.state()
+        return {"iteration": iteration, "tensors": dict(tensors)}
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
-        self._averaging.resume_at(state["iteration"])
+        self._averaging.load_state(state["iteration"], list(state.get("tensors", {}).items()))
 
     def __enter__(self) -> DivideShuffle:
         return self
@@ -242,6 +245,11 @@ class DivideShuffle:
         what = [f"{text} {', '.join(list_)}" for text, list_ in (("was added:", added), ("is gone:", gone)) if list_]
         cause = f"a parameter {' and '.join(what)}" if what else "parameters were moved or converted (model.to(), model.half())"
         return InputError(f"since DivideShuffle was made, {cause}; make a new DivideShuffle after such a change")
+
+
+def engine_options(**options: object) -> Dict[str, str]:
+    """Options by the names that the engine knows them by, as texts."""
+    return {name: ("on" if value else "off") if isinstance(value, bool) else str(value) for name, value in options.items()}
 
 
 class _Loads:

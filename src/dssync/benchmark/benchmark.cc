@@ -10,7 +10,7 @@
 #include <torch/nn/module.h>
 
 #include "dssync/benchmark/cpu_time.h"
-#include "dssync/sync/methods/method_cost.h"
+#include "dssync/method/cost.h"
 #include "dssync/training/exchange.h"
 #include "dssync/training/pace.h"
 #include "dssync/training/threads.h"

@@ -1,4 +1,4 @@
-// Plans as workers carry them out: what the engine says about stages is what the monitor's table expects of them.
+// Plans as workers carry them out: what the engine says about stages is what the plan's table expects of them.
 #include "dssync/collective/plan_program.h"
 
 #include <map>
@@ -25,8 +25,8 @@ TEST(PlanProgramTest, StagesSendWhatTheTableSays) {
     const auto program = make_plan_program(world, plan, topology, kBytes);
     Engine engine(explained_by(world), nullptr);
     int numbered = 0;
-    for (std::size_t round = 0; round < plan.rounds.size(); ++round) {
-      if (program->schedule.canonical(round) != round || program->chains[round].empty()) continue;
+    for (const std::size_t round : program->table->cycle().distinct()) {
+      if (program->chains[round].empty()) continue;
       const at::Tensor vector = at::ones({kElements}, at::kFloat);
       engine.average(vector, {program, &program->chains[round]}, 0, Seconds(1));
       require_done(engine.wait());
@@ -36,7 +36,7 @@ TEST(PlanProgramTest, StagesSendWhatTheTableSays) {
         sent[use.stage] += static_cast<double>(use.bytes);
       }
       for (const auto& [stage, bytes] : sent) {
-        const TableStage& expected = program->stages.at(stage);
+        const TableStage& expected = program->table->at(stage);
         const auto& members = expected.stage.members;
         const auto self = std::find(members.begin(), members.end(), world.rank());
         ASSERT_NE(self, members.end());

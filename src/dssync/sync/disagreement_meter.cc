@@ -29,6 +29,11 @@ double DisagreementMeter::add(double squared_move) {
   return factor_ * std::accumulate(moves_.begin(), moves_.end(), 0.0) / static_cast<double>(moves_.size());
 }
 
+void DisagreementMeter::set_moves(const std::vector<double>& moves) {
+  const std::size_t kept = std::min(moves.size(), cycle_);
+  moves_.assign(moves.end() - static_cast<std::ptrdiff_t>(kept), moves.end());
+}
+
 MoveSample::MoveSample(const std::vector<Flat>& flats) {
   for (const Flat& flat : flats) before_.push_back(thinned(flat.vector));
 }

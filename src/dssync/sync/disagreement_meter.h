@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "dssync/sync/flat.h"
+#include "dssync/sync/tensor_set.h"
 
 namespace dssync {
 
@@ -21,6 +21,10 @@ class DisagreementMeter {
 
   // One iteration's squared move. Returns the estimate.
   double add(double squared_move);
+
+  // The moves that the estimate rests on, the latest last; of a cycle at most.
+  std::vector<double> moves() const { return {moves_.begin(), moves_.end()}; }
+  void set_moves(const std::vector<double>& moves);
 
  private:
   std::size_t cycle_;

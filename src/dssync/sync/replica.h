@@ -28,6 +28,10 @@ struct OptimizerState {
   std::vector<NamedTensor> tensors;  // named for their parameters
 };
 
+// Whether averages work on the tensors themselves, which become views into larger ones, or on copies of them
+// (tensor_set.h).
+enum class Storage { kOwned, kBorrowed };
+
 struct Replica {
   std::vector<NamedTensor> parameters;  // those that are trained, each once, in the same order on every worker
   std::vector<NamedTensor> buffers;     // BatchNorm's running statistics and the like
@@ -36,6 +40,8 @@ struct Replica {
   std::function<std::vector<OptimizerState>()> optimizer_state;
   // Of the step that is being made. May be empty.
   std::function<double()> learning_rate{};
+  // Of the parameters and of the optimizer's state.
+  Storage storage = Storage::kOwned;
   std::vector<NamedTensor> frozen{};  // parameters that are not trained; rank 0's are everybody's
 };
 

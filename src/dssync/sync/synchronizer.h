@@ -23,52 +23,13 @@
 
 #include "dssync/collective/timeline.h"
 #include "dssync/comm/world.h"
-#include "dssync/monitor/policy.h"
+#include "dssync/method/options.h"
+#include "dssync/monitor/plan_change.h"
 #include "dssync/planner/planner.h"
 #include "dssync/sync/replica.h"
 #include "dssync/topology/topology.h"
 
 namespace dssync {
-
-enum class Method { kBspRing, kBspHierarchical, kPs, kAsp, kSsp, kLocalSgd, kDsSync };
-
-// "bsp-ring", "ds-sync", ...; method_from_name throws InputError with the known names.
-std::string name_of(Method method);
-Method method_from_name(const std::string& name);
-const std::vector<Method>& all_methods();
-
-// What ds-sync does with the optimizer's state (momentum, Adam's moments).
-enum class StateTreatment {
-  kLocal,     // every worker keeps its own
-  kAveraged,  // averaged with the parameters, in the same groups
-  kRotating,  // one part of `state_period` in turn, each throughout a cycle of the schedule
-};
-
-// "local", "averaged", "rotating"; the other way as for methods.
-std::string name_of(StateTreatment treatment);
-StateTreatment state_treatment_from_name(const std::string& name);
-
-struct SyncOptions {
-  Method method = Method::kDsSync;
-  // ds-sync. Without a plan of its own it makes one from the topology, the model's bytes and the three lines below.
-  std::optional<Plan> plan{};
-  double disagreement = 0.5;
-  int group_limit = 0;
-  bool published = false;  // the paper's schedule instead of the fastest one
-  bool adapt = false;      // watch the links while training, and plan again where that pays (docs/adaptation.md)
-  bool steer = false;      // with adapt: `disagreement` is the most, less is allowed while steps are large
-  bool overlap = false;    // average while the next gradient is computed (adapt-while-combine)
-  StateTreatment state = StateTreatment::kRotating;
-  int state_period = 8;  // of kRotating: parts
-  int state_parts() const { return state == StateTreatment::kRotating ? state_period : 1; }
-  int warmup_iterations = 0;  // global averages before the schedule starts
-  // bsp-ring, bsp-hierarchical
-  std::int64_t bucket_bytes = 1 << 20;
-  // local-sgd: a global average every so many iterations
-  int period = 8;
-  // ssp: how many iterations the fastest worker may be ahead of the slowest
-  int staleness = 3;
-};
 
 // Figures of the last iteration on this worker.
 struct SyncMetrics {
@@ -79,6 +40,12 @@ struct SyncMetrics {
   // equal. docs/mixing.md says what it rests on.
   double disagreement = 0;
   double parameter_norm = 0;  // |x_i|, of the same elements
+};
+
+// What a synchronizer remembers from one iteration to the next. For checkpoints.
+struct SyncState {
+  std::int64_t iteration = 0;          // that were done
+  std::vector<NamedTensor> tensors{};  // what else the method needs, by name
 };
 
 // A plan that took another's place.
@@ -111,9 +78,14 @@ class Synchronizer {
   // Changes of the plan since the last call; the same on all workers.
   virtual std::vector<PlanEvent> take_plan_events() = 0;
 
-  // How many iterations were done. A resumed run sets where it goes on, before its first iteration.
+  // How many iterations were done.
   virtual std::int64_t iteration() const = 0;
-  virtual void resume_at(std::int64_t iteration) = 0;
+
+  // What it has to remember beside the replica's own tensors, to go on later as if it had not been interrupted.
+  // Between two iterations. Tensors are copies.
+  virtual SyncState state() const = 0;
+  // Of this worker, before the first iteration. What a plan of another form cannot use is left out.
+  virtual void load_state(const SyncState& state) = 0;
 };
 
 // Lays the parameters out in flat tensors (they stay the same tensors to their owner), makes sure that all workers have

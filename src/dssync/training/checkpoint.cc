@@ -26,7 +26,7 @@ using torch::serialize::InputArchive;
 using torch::serialize::OutputArchive;
 
 struct Header {
-  std::array<char, 16> magic{'d', 's', 's', 'y', 'n', 'c', ' ', 'c', 'h', 'e', 'c', 'k', 'p', 't', ' ', '1'};
+  std::array<char, 16> magic{'d', 's', 's', 'y', 'n', 'c', ' ', 'c', 'h', 'e', 'c', 'k', 'p', 't', ' ', '2'};
   std::uint64_t bytes = 0;  // that follow
   std::uint32_t crc = 0;    // of those
   std::uint32_t unused = 0;
@@ -107,6 +107,7 @@ std::string pack(const Checkpoint& checkpoint) {
   for (const OptimizerState& state : checkpoint.optimizer) {
     text["optimizer"].push_back({{"kind", state.name}, {"names", packer.add(state.tensors)}});
   }
+  text["sync"] = packer.add(checkpoint.sync.tensors);
   return packer.pack(text);
 }
 
@@ -126,6 +127,7 @@ Checkpoint unpack(std::string_view bytes) {
   for (const ordered_json& state : text.at("optimizer")) {
     checkpoint.optimizer.push_back({state.at("kind").get<std::string>(), unpacker.take(state.at("names"))});
   }
+  checkpoint.sync = {checkpoint.iteration, unpacker.take(text.at("sync"))};
   return checkpoint;
 }
 

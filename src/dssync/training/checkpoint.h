@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "dssync/sync/replica.h"
+#include "dssync/sync/synchronizer.h"
 
 namespace dssync {
 
@@ -27,6 +27,7 @@ struct Checkpoint {
   std::vector<NamedTensor> parameters;
   std::vector<NamedTensor> buffers;
   std::vector<OptimizerState> optimizer;
+  SyncState sync;  // its iteration is the checkpoint's
 };
 
 // Writes the file whole or not at all, and returns its size. Throws Error that names file, rank and cause.

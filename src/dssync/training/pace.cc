@@ -2,7 +2,7 @@
 
 #include <thread>
 
-#include "dssync/sync/methods/method_cost.h"
+#include "dssync/method/cost.h"
 
 namespace dssync {
 Pace::Pace(const torch::nn::Module& model, Seconds duration) : duration_(duration) {

@@ -45,54 +45,27 @@ Fields core_fields(const TrainOptions& options) {
           {"evaluate_every_iterations", options.evaluate_every_iterations}};
 }
 
-Fields ds_sync_fields(const SyncOptions& sync) {
+// What decides how workers influence each other.
+Fields sync_fields(const SyncOptions& sync) {
   Fields fields;
-  if (!sync.plan) {
-    fields = {{"disagreement_limit", sync.disagreement},
-              {"group_limit", std::int64_t{sync.group_limit}},
-              {"published", sync.published},
-              {"adapt", sync.adapt},
-              {"steer", sync.steer}};
+  for (const auto& [name, value] : values_of(sync)) {
+    std::visit([&fields, &name = name](const auto& held) { fields.emplace_back(name, held); }, value);
   }
-  fields.insert(fields.end(), {{"overlap", sync.overlap},
-                               {"state", dssync::name_of(sync.state)},
-                               {"state_period", std::int64_t{sync.state_period}},
-                               {"sync_warmup_iterations", std::int64_t{sync.warmup_iterations}}});
   return fields;
 }
 
-// What decides how workers influence each other.
-Fields sync_fields(const SyncOptions& sync) {
-  switch (sync.method) {
-    case Method::kBspRing:
-    case Method::kBspHierarchical:
-    case Method::kPs:
-      return {{"bucket_bytes", sync.bucket_bytes}};
-    case Method::kAsp:
-      return {};
-    case Method::kSsp:
-      return {{"staleness", std::int64_t{sync.staleness}}};
-    case Method::kLocalSgd:
-      return {{"period", std::int64_t{sync.period}},
-              {"overlap", sync.overlap},
-              {"sync_warmup_iterations", std::int64_t{sync.warmup_iterations}}};
-    case Method::kDsSync:
-      return ds_sync_fields(sync);
-  }
-  return {};
-}
-
-std::string text_of(const FieldValue& value) {
-  struct Writer {
-    std::string operator()(bool held) const { return held ? "on" : "off"; }
-    std::string operator()(std::int64_t held) const { return std::to_string(held); }
-    std::string operator()(double held) const { return fmt::format("{}", held); }
-    std::string operator()(const std::string& held) const { return held; }
-    std::string operator()(const std::vector<std::string>& held) const {
-      return fmt::format("{}", fmt::join(held, ", "));
-    }
-  };
-  return std::visit(Writer(), value);
+std::string words_of(const FieldValue& value) {
+  if (const auto* list = std::get_if<std::vector<std::string>>(&value))
+    return fmt::format("{}", fmt::join(*list, ", "));
+  return std::visit(
+      [](const auto& held) -> std::string {
+        if constexpr (std::is_constructible_v<OptionValue, decltype(held)>) {
+          return text_of(held);
+        } else {
+          return "";
+        }
+      },
+      value);
 }
 
 void append(Fields& fields, const Fields& more) { fields.insert(fields.end(), more.begin(), more.end()); }
@@ -153,7 +126,7 @@ RunIdentity identity_of(const TrainOptions& options, const SyncOptions& sync, in
   for (const auto& [name, value] : fields) {
     std::string words = name;
     std::replace(words.begin(), words.end(), '_', ' ');
-    identity.emplace_back(words, text_of(value));
+    identity.emplace_back(words, words_of(value));
   }
   return identity;
 }

@@ -12,7 +12,7 @@
 
 #include "dssync/base/error.h"
 #include "dssync/base/version.h"
-#include "dssync/sync/methods/method_cost.h"
+#include "dssync/method/cost.h"
 #include "dssync/training/checkpoint_folder.h"
 #include "dssync/training/evaluation.h"
 #include "dssync/training/exchange.h"
@@ -180,7 +180,7 @@ class Training {
     // workers rank 0's values.
     restore_values();
     restore_state(*model_, *optimizer_, saved_.optimizer);
-    sync_->resume_at(iteration_);
+    sync_->load_state(saved_.sync);
   }
 
   void report_start() {
@@ -332,14 +332,14 @@ class Training {
 
   void save() {
     const Clock::time_point start = Clock::now();
-    // Their servers hold the model, and workers are at different iterations of it.
-    if (sync_options_.method == Method::kAsp || sync_options_.method == Method::kSsp) sync_->consolidate();
+    if (info_of(sync_options_.method).saves_consolidated) sync_->consolidate();
     const std::string previous = std::exchange(saved_.name, CheckpointFolder::name_for(iteration_, run_number_));
     collect_values();
     const std::int64_t bytes = folder_->save(saved_);
     saved_.parameters.clear();
     saved_.buffers.clear();
     saved_.optimizer.clear();
+    saved_.sync.tensors.clear();
     exchange_->meet("saved a checkpoint");
     if (world_.rank() == 0) folder_->publish(saved_.name);
     folder_->keep_only(saved_.name, previous);
@@ -363,6 +363,7 @@ class Training {
     saved_.parameters = parameters_of(*model_);
     saved_.buffers = buffers_of(*model_);
     saved_.optimizer = saved_state(*model_, *optimizer_);
+    saved_.sync = sync_->state();
   }
 
   TrainResult finish() {

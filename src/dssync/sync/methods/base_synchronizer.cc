@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "dssync/base/error.h"
+#include "dssync/base/version.h"
 #include "dssync/planner/stages.h"
 
 namespace dssync {
@@ -15,6 +16,14 @@ namespace {
 void check_size(const World& world, const Topology& topology) {
   if (world.size() == topology.workers()) return;
   throw InputError(fmt::format("the topology has {} workers, but {} are running", topology.workers(), world.size()));
+}
+
+// What two workers must have in common to understand each other: a line for each option that the method looks at.
+std::vector<std::string> promises_of(const SyncOptions& options) {
+  std::vector<std::string> lines = {fmt::format("dssync {}", kVersion),
+                                    fmt::format("method {}", name_of(options.method))};
+  for (const auto& [name, value] : values_of(options)) lines.push_back(fmt::format("{} {}", name, text_of(value)));
+  return lines;
 }
 
 std::vector<NamedTensor> summable(const std::vector<NamedTensor>& tensors, bool wanted) {
@@ -88,20 +97,20 @@ double squared_norm(const at::Tensor& tensor) { return tensor.to(at::kDouble).sq
 }  // namespace
 
 BaseSynchronizer::BaseSynchronizer(World& world, const Replica& replica, const Topology& topology, Timeline* timeline,
-                                   const std::vector<std::string>& promises)
+                                   const SyncOptions& options)
     : world_(world),
       replica_(replica),
       topology_(topology),
       engine_(explained_by(world), timeline),
       timeline_(timeline) {
   check_size(world, topology);
-  world_.agree("options", promises);
+  world_.agree("options", promises_of(options));
   world_.agree("network", describe(topology));
   std::vector<std::string> model = describe(replica_.parameters);
   for (const std::string& line : describe(replica_.buffers)) model.push_back("buffer " + line);
   for (const std::string& line : describe(replica_.frozen)) model.push_back("frozen " + line);
   world_.agree("model", model);
-  parameters_ = flatten(replica_.parameters);
+  parameters_ = TensorSet(replica_.parameters, replica_.storage);
   adopt_from_rank_0();
   if (!replica_.buffers.empty()) everyone();  // for consolidate(): groups are connected before the first iteration
 }
@@ -111,10 +120,11 @@ void BaseSynchronizer::adopt_from_rank_0() {
   if (world_.size() == 1) return;
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> tensors;
-  for (const Flat& flat : parameters_) tensors.push_back(flat.vector);
+  for (const Flat& flat : parameters_.flats()) tensors.push_back(flat.vector);
   for (const NamedTensor& buffer : replica_.buffers) tensors.push_back(buffer.tensor);
   for (const NamedTensor& frozen : replica_.frozen) tensors.push_back(frozen.tensor);
   take_over_from_rank_0(tensors);
+  parameters_.scatter();
 }
 
 void BaseSynchronizer::take_over_from_rank_0(const std::vector<at::Tensor>& tensors) {
@@ -200,11 +210,24 @@ void BaseSynchronizer::record_change(const std::string& why) {
       {.kind = Span::Kind::kChange, .name = "new plan: " + why, .iteration = iteration_, .start = now, .end = now});
 }
 
+SyncState BaseSynchronizer::state() const {
+  SyncState result{.iteration = iteration_};
+  add_state(result);
+  return result;
+}
+
+void BaseSynchronizer::load_state(const SyncState& state) {
+  iteration_ = state.iteration;
+  take_state(state);
+}
+
 double BaseSynchronizer::consolidate() {
   const at::NoGradGuard no_grad;
   if (world_.size() == 1) return 0;
   const double waited = metrics_.wait_seconds;
+  parameters_.gather();
   const double distance = consolidate_parameters();
+  parameters_.scatter();
   average_buffers();
   // This is not part of any iteration.
   metrics_.wait_seconds = waited;
@@ -215,14 +238,14 @@ double BaseSynchronizer::consolidate() {
 
 double BaseSynchronizer::consolidate_parameters() {
   std::vector<at::Tensor> before;
-  for (const Flat& flat : parameters_) {
+  for (const Flat& flat : parameters_.flats()) {
     before.push_back(flat.vector.clone());
     engine_.average(flat.vector, everyone(), iteration_, seconds_for(flat.vector, *everyone()));
   }
   wait();
   double distance = 0;
   for (std::size_t index = 0; index < before.size(); ++index) {
-    distance += squared_norm(parameters_[index].vector - before[index]);
+    distance += squared_norm(parameters_.flats()[index].vector - before[index]);
   }
   return distance;
 }
@@ -230,17 +253,12 @@ double BaseSynchronizer::consolidate_parameters() {
 // Running statistics are not used in training, so they are brought together only here. What cannot be averaged (a
 // counter of batches) is the same on all workers or rank 0's.
 void BaseSynchronizer::average_buffers() {
-  std::vector<NamedTensor> copies;
-  const std::vector<NamedTensor> floating = summable(replica_.buffers, true);
-  for (const auto& [name, tensor] : floating) copies.push_back({name, tensor.clone()});
-  const std::vector<Flat> flats = flatten(copies);
-  for (const Flat& flat : flats)
+  const TensorSet floating(summable(replica_.buffers, true), Storage::kBorrowed);
+  for (const Flat& flat : floating.flats()) {
     engine_.average(flat.vector, everyone(), iteration_, seconds_for(flat.vector, *everyone()));
-  wait();
-  for (std::size_t index = 0; index < floating.size(); ++index) {
-    at::Tensor buffer = floating[index].tensor;
-    buffer.copy_(copies[index].tensor);
   }
+  wait();
+  floating.scatter();
   std::vector<at::Tensor> others;
   for (const NamedTensor& named : summable(replica_.buffers, false)) others.push_back(named.tensor);
   take_over_from_rank_0(others);

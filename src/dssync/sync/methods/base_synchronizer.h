@@ -10,17 +10,17 @@
 
 #include "dssync/collective/chain.h"
 #include "dssync/collective/engine.h"
-#include "dssync/sync/flat.h"
+#include "dssync/sync/tensor_set.h"
 #include "dssync/sync/synchronizer.h"
 
 namespace dssync {
 
 class BaseSynchronizer : public Synchronizer {
  public:
-  // Collective: compares `promises` (one line for each option that must be the same) and the model with the other
-  // workers', and takes over rank 0's values.
+  // Collective: compares the options that the method looks at, the network and the model with the other workers', and
+  // takes over rank 0's values.
   BaseSynchronizer(World& world, const Replica& replica, const Topology& topology, Timeline* timeline,
-                   const std::vector<std::string>& promises);
+                   const SyncOptions& options);
 
   void before_forward() final;
   void after_backward() final;
@@ -30,7 +30,8 @@ class BaseSynchronizer : public Synchronizer {
   const Plan* plan() const override { return nullptr; }
   std::vector<PlanEvent> take_plan_events() override { return {}; }
   std::int64_t iteration() const final { return iteration_; }
-  void resume_at(std::int64_t iteration) final { iteration_ = iteration; }
+  SyncState state() const final;
+  void load_state(const SyncState& state) final;
 
  protected:
   virtual void on_before_forward() {}
@@ -38,11 +39,14 @@ class BaseSynchronizer : public Synchronizer {
   virtual void on_after_step() {}
   // The last moment of an iteration that took so long. metrics_ are complete.
   virtual void on_iteration_done(Seconds /*taken*/) {}
+  // What the method remembers beside the iteration.
+  virtual void add_state(SyncState& /*state*/) const {}
+  virtual void take_state(const SyncState& /*state*/) {}
   // Makes all parameters the same; returns this worker's squared distance from where it was.
   virtual double consolidate_parameters();
 
   // Of all parameters, for plans and lowering.
-  double model_bytes() const { return static_cast<double>(std::max<std::int64_t>(1, bytes_of(parameters_))); }
+  double model_bytes() const { return static_cast<double>(std::max<std::int64_t>(1, parameters_.bytes())); }
 
   // That the network needs for one average of this vector.
   static Seconds seconds_for(const at::Tensor& vector, const Chain& chain) {
@@ -61,7 +65,7 @@ class BaseSynchronizer : public Synchronizer {
   World& world_;
   Replica replica_;
   const Topology topology_;
-  std::vector<Flat> parameters_;
+  TensorSet parameters_;
   Engine engine_;
   SyncMetrics metrics_;
 

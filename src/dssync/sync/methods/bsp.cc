@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
@@ -20,17 +19,6 @@ namespace {
 
 using Accumulator = decltype(torch::autograd::impl::grad_accumulator(at::Tensor()));  // a pointer, of different kinds
 
-Lowering lowering_for(Method method, const Group& everyone, const Topology& topology) {
-  switch (method) {
-    case Method::kBspRing:
-      return lower_to_ring(everyone, topology);
-    case Method::kBspHierarchical:
-      return lower_hierarchically(everyone, topology);
-    default:
-      return lower_to_servers(everyone, topology);
-  }
-}
-
 // Neighbouring gradients that travel together.
 struct Bucket {
   std::size_t flat = 0;
@@ -43,13 +31,11 @@ struct Bucket {
 class Bsp final : public BaseSynchronizer {
  public:
   Bsp(World& world, const Replica& replica, const Topology& topology, const SyncOptions& options, Timeline* timeline)
-      : BaseSynchronizer(
-            world, replica, topology, timeline,
-            {fmt::format("method {}", name_of(options.method)), fmt::format("bucket {} bytes", options.bucket_bytes)}),
+      : BaseSynchronizer(world, replica, topology, timeline, options),
         bucket_bytes_(options.bucket_bytes),
-        gradients_(flat_like(parameters_)) {
+        gradients_(flat_like(parameters_.flats())) {
     ChainBuilder builder(world, topology_);
-    builder.add(lowering_for(options.method, world.everyone(), topology_), world.size());
+    builder.add(info_of(options.method).lowering(world.everyone(), topology_), world.size());
     chain_ = std::make_shared<const Chain>(builder.build().front());
     make_buckets();
     adopt_gradients();
@@ -83,10 +69,10 @@ class Bsp final : public BaseSynchronizer {
     bucket_of_.resize(replica_.parameters.size());
     offset_of_.resize(replica_.parameters.size());
     arrived_.resize(replica_.parameters.size());
-    for (std::size_t flat = 0; flat < parameters_.size(); ++flat) {
-      std::int64_t end = parameters_[flat].vector.numel();
-      const auto& parts = parameters_[flat].parts;
-      const auto limit = bucket_bytes_ / static_cast<std::int64_t>(parameters_[flat].vector.element_size());
+    for (std::size_t flat = 0; flat < gradients_.size(); ++flat) {
+      std::int64_t end = gradients_[flat].vector.numel();
+      const auto& parts = gradients_[flat].parts;
+      const auto limit = bucket_bytes_ / static_cast<std::int64_t>(gradients_[flat].vector.element_size());
       buckets_.push_back({flat, end, end, 0, 0});
       for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
         if (buckets_.back().end - part->offset > limit && buckets_.back().parts > 0) {

@@ -22,6 +22,7 @@
 #include "dssync/planner/cost.h"
 #include "dssync/sync/disagreement_meter.h"
 #include "dssync/sync/methods/base_synchronizer.h"
+#include "dssync/sync/take_over.h"
 
 namespace dssync {
 namespace {
@@ -47,14 +48,6 @@ Plan plan_of_local_sgd(const Group& everyone, const Topology& topology, double b
   return plan;
 }
 
-std::vector<std::string> promises_of(const SyncOptions& options) {
-  return {fmt::format("method {}", name_of(options.method)),
-          fmt::format("mode {}", options.overlap ? "overlapped" : "in line"),
-          fmt::format("optimizer state {}, period {}", static_cast<int>(options.state), options.state_period),
-          fmt::format("warm-up {}", options.warmup_iterations),
-          fmt::format("adaptation {}{}", options.adapt ? "on" : "off", options.steer ? ", steered" : "")};
-}
-
 std::vector<std::string> lines_of(const Plan& plan) {
   std::vector<std::string> lines = {fmt::format("{} shards", plan.shards)};
   for (const Round& round : plan.rounds) lines.push_back(fmt::format("round {}", fmt::join(round.groups, " ")));
@@ -62,13 +55,14 @@ std::vector<std::string> lines_of(const Plan& plan) {
 }
 
 // Tensors that follow the schedule together: the parameters, or one kind of optimizer state.
-struct Lane {
-  std::vector<Flat> live;
-  std::vector<Flat> average;   // overlapped: the copy that is averaged
-  std::vector<Flat> snapshot;  // overlapped: what it was copied from
-  int period = 1;
-  bool is_never_negative = false;
+struct AveragedSet {
+  TensorSet* tensors = nullptr;
+  std::unique_ptr<TakeOver> rule;
+  int period = 1;                   // of ScheduleProgram::slices
+  std::vector<FlatSlice> slices{};  // whose average was started last
 };
+
+constexpr const char* kMoves = "moves";  // of SyncState: what the estimate of the disagreement rests on
 
 // Squares that PyTorch's optimizers keep, and take the root of.
 bool is_never_negative(const std::string& state) {
@@ -79,14 +73,14 @@ bool is_never_negative(const std::string& state) {
 class DsSync final : public BaseSynchronizer {
  public:
   DsSync(World& world, const Replica& replica, const Topology& topology, const SyncOptions& options, Timeline* timeline)
-      : BaseSynchronizer(world, replica, topology, timeline, promises_of(options)), options_(options) {
+      : BaseSynchronizer(world, replica, topology, timeline, options), options_(options) {
     if (options_.steer && !replica_.learning_rate) throw InputError("steer: the replica has no learning_rate");
     const Plan plan = decide();
     world_.agree("plan", lines_of(plan));
     follow(make_plan_program(world_, plan, topology_, model_bytes()));
     everyone();
     if (options_.adapt && world_.size() > 1) adaptation_.emplace(world_, topology_, adaptation_options(), program_);
-    lanes_.push_back(make_lane(parameters_, 1));
+    sets_.push_back(make_set(parameters_, 1, false));
   }
 
   void drop_average() override { is_dropped_ = in_flight_; }
@@ -100,27 +94,33 @@ class DsSync final : public BaseSynchronizer {
     if (in_flight_) wait();  // a consolidation came in between, and its correction is no longer wanted
     if (adaptation_) follow_changes();
     if (!options_.overlap) return;
-    adopt_optimizer_state();
-    for (Lane& lane : lanes_) start_from_copies(lane);
+    gather();
+    start_averages();
     in_flight_ = true;
     is_dropped_ = false;
   }
 
   void on_after_step() override {
     if (options_.overlap && !in_flight_) throw Error("after_step() without before_forward()");
-    const MoveSample sample(parameters_);
-    if (options_.overlap) {
-      wait();
-      if (!is_dropped_) {
-        for (Lane& lane : lanes_) apply_corrections(lane);
-      }
-      in_flight_ = false;
-    } else {
-      adopt_optimizer_state();
-      for (const Lane& lane : lanes_) start(lane.live, lane.period);
-      wait();
-    }
+    gather();
+    const MoveSample sample(parameters_.flats());
+    if (!options_.overlap) start_averages();
+    wait();
+    if (!is_dropped_) take_over();
+    in_flight_ = false;
     update_metrics(sample);
+  }
+
+  void add_state(SyncState& state) const override {
+    state.tensors.push_back({kMoves, at::tensor(meter_->moves(), at::kDouble)});
+  }
+
+  void take_state(const SyncState& state) override {
+    for (const auto& [name, tensor] : state.tensors) {
+      if (name != kMoves) continue;
+      const at::Tensor moves = tensor.to(at::kCPU, at::kDouble).contiguous();
+      meter_->set_moves({moves.data_ptr<double>(), moves.data_ptr<double>() + moves.numel()});
+    }
   }
 
   void on_iteration_done(Seconds taken) override {
@@ -151,7 +151,7 @@ class DsSync final : public BaseSynchronizer {
             .steer = options_.steer,
             .overlap = options_.overlap,
             .lasting = channels_of(*everyone()),
-            .device = parameters_.empty() ? at::Device(at::kCPU) : parameters_.front().vector.device()};
+            .device = parameters_.flats().empty() ? at::Device(at::kCPU) : parameters_.flats().front().vector.device()};
   }
 
   void follow(std::shared_ptr<const PlanProgram> program) {
@@ -169,19 +169,17 @@ class DsSync final : public BaseSynchronizer {
     events_.push_back({iteration(), std::move(change->why)});
   }
 
-  Lane make_lane(const std::vector<Flat>& live, int period, bool is_never_negative = false) const {
-    Lane lane{live, {}, {}, period, is_never_negative};
-    if (options_.overlap) {
-      lane.average = flat_like(live);
-      lane.snapshot = flat_like(live);
-    }
-    return lane;
+  AveragedSet make_set(TensorSet& tensors, int period, bool never_negative) const {
+    return {&tensors,
+            options_.overlap ? add_correction(tensors.flats(), never_negative) : replace_by_average(tensors.flats()),
+            period};
   }
 
   // An optimizer makes the state of a parameter in the first step that has a gradient for it, which may be another step
   // on every worker. What all of them have is adopted; the rest is looked for again, ever less often.
   void adopt_optimizer_state() {
-    if (options_.state == StateTreatment::kLocal || !replica_.optimizer_state || iteration() < next_look_) return;
+    if (options_.state_treatment() == StateTreatment::kLocal || !replica_.optimizer_state || iteration() < next_look_)
+      return;
     next_look_ = iteration() + look_again_after_;
     look_again_after_ *= 2;
     std::vector<std::string> lines;
@@ -203,7 +201,8 @@ class DsSync final : public BaseSynchronizer {
     const bool is_complete = !kinds.empty() && adopted_.size() == kinds.size() * replica_.parameters.size();
     if (is_complete) next_look_ = std::numeric_limits<std::int64_t>::max();
     for (const auto& [kind, tensors] : fresh) {
-      lanes_.push_back(make_lane(flatten(tensors), options_.state_parts(), is_never_negative(kind)));
+      TensorSet& added = *optimizer_state_.emplace_back(std::make_unique<TensorSet>(tensors, replica_.storage));
+      sets_.push_back(make_set(added, options_.state_parts(), is_never_negative(kind)));
     }
   }
 
@@ -253,35 +252,42 @@ class DsSync final : public BaseSynchronizer {
                         : Seconds(program_->plan.cost.seconds_per_iteration - program_->plan.cost.latency_seconds);
   }
 
-  template <typename Action>
-  void for_each_slice(const Lane& lane, Action action) {
-    for (std::size_t index = 0; index < lane.live.size(); ++index) {
-      for (const auto& [begin, end, round] : slices_of(lane.live[index].vector, lane.period)) {
-        action(lane.live[index].vector.narrow(0, begin, end - begin),
-               lane.average[index].vector.narrow(0, begin, end - begin),
-               lane.snapshot[index].vector.narrow(0, begin, end - begin));
-      }
+  // Values that are borrowed may have changed.
+  void gather() {
+    for (AveragedSet& set : sets_) set.tensors->gather();
+  }
+
+  // Of all tensors that follow the schedule.
+  void start_averages() {
+    adopt_optimizer_state();
+    for (AveragedSet& set : sets_) {
+      set.slices = slices_of(set);
+      set.rule->prepare(set.slices);
+      start(set.rule->averaged(), set.period);
     }
   }
 
-  void start_from_copies(Lane& lane) {
-    for_each_slice(lane, [](const at::Tensor& live, const at::Tensor& average, const at::Tensor& snapshot) {
-      snapshot.copy_(live);
-      average.copy_(live);
-    });
-    start(lane.average, lane.period);
+  // Of all averages that were started.
+  void take_over() {
+    for (AveragedSet& set : sets_) {
+      set.rule->apply(set.slices);
+      set.tensors->scatter();
+    }
   }
 
-  void apply_corrections(Lane& lane) {
-    for_each_slice(lane, [&lane](const at::Tensor& live, const at::Tensor& average, const at::Tensor& snapshot) {
-      live.add_(average.sub_(snapshot));
-      // Others may have taken more of it away than a step has left here.
-      if (lane.is_never_negative) live.clamp_min_(0);
-    });
+  std::vector<FlatSlice> slices_of(const AveragedSet& set) const {
+    std::vector<FlatSlice> slices;
+    const std::vector<Flat>& flats = set.tensors->flats();
+    for (std::size_t flat = 0; flat < flats.size(); ++flat) {
+      for (const auto& [begin, end, round] : slices_of(flats[flat].vector, set.period)) {
+        slices.push_back({flat, begin, end});
+      }
+    }
+    return slices;
   }
 
   void update_metrics(const MoveSample& sample) {
-    const auto [move, norm] = sample.measure(parameters_);
+    const auto [move, norm] = sample.measure(parameters_.flats());
     metrics_.disagreement = warming_up() ? 0 : meter_->add(move);
     metrics_.parameter_norm = std::sqrt(norm);
   }
@@ -289,7 +295,8 @@ class DsSync final : public BaseSynchronizer {
   const SyncOptions options_;
   std::shared_ptr<const PlanProgram> program_;  // what it follows now
   std::optional<DisagreementMeter> meter_;      // of this program
-  std::vector<Lane> lanes_;
+  std::vector<std::unique_ptr<TensorSet>> optimizer_state_;
+  std::vector<AveragedSet> sets_;
   std::set<std::string> adopted_;  // optimizer state, as it is compared
   std::int64_t next_look_ = 0;     // for more of it, in this iteration
   std::int64_t look_again_after_ = 1;

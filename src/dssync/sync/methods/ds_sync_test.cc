@@ -302,6 +302,73 @@ TEST(DsSyncPlanTest, ALimitThatGroupsCannotMeetIsRefused) {
   });
 }
 
+// What a run with interruptions after every third iteration reports, or one without; with borrowed storage or owned.
+struct Outcome {
+  std::vector<double> disagreements;
+  at::Tensor values;
+};
+
+Outcome train_with(const SyncOptions& options, Storage storage, bool is_interrupted) {
+  const Topology topology = testing::racks(2, 3, 4, 1);
+  Outcome outcome;
+  run_ranks(6, [&](World& world) {
+    const at::Tensor x = at::zeros({40}, at::kDouble);
+    const at::Tensor momentum = at::zeros({40}, at::kDouble);
+    Replica replica{{{"x", x}}, {}, [&] {
+                      return std::vector<OptimizerState>{{"momentum_buffer", {{"x", momentum}}}};
+                    }};
+    replica.storage = storage;
+    auto sync = make_synchronizer(world, replica, topology, options);
+    std::vector<double> disagreements;
+    for (int iteration = 0; iteration < 12; ++iteration) {
+      if (is_interrupted && iteration % 3 == 2) {
+        const SyncState state = sync->state();
+        const at::Tensor values = x.clone();
+        const at::Tensor momenta = momentum.clone();
+        sync.reset();
+        sync = make_synchronizer(world, replica, topology, options);
+        x.copy_(values);
+        momentum.copy_(momenta);
+        sync->load_state(state);
+      }
+      sync->before_forward();
+      sync->after_backward();
+      momentum.mul_(0.5).add_(noise(world.rank(), iteration, 40));
+      x.add_(momentum);
+      sync->after_step();
+      disagreements.push_back(sync->metrics().disagreement);
+    }
+    if (world.rank() == 0) outcome = {disagreements, x.clone()};
+  });
+  return outcome;
+}
+
+class DsSyncStateTest : public ::testing::TestWithParam<bool> {};  // overlapped or not
+
+TEST_P(DsSyncStateTest, AnInterruptedRunReportsWhatAnUninterruptedOneDoes) {
+  SyncOptions options;
+  options.plan = plan_of(mixed_cycle(), 4);
+  options.overlap = GetParam();
+  options.state = StateTreatment::kAveraged;
+  const Outcome whole = train_with(options, Storage::kOwned, false);
+  const Outcome resumed = train_with(options, Storage::kOwned, true);
+  EXPECT_TRUE(at::equal(whole.values, resumed.values));
+  EXPECT_EQ(whole.disagreements, resumed.disagreements);
+}
+
+TEST_P(DsSyncStateTest, BorrowedTensorsGetTheValuesThatOwnedOnesGet) {
+  SyncOptions options;
+  options.plan = plan_of(mixed_cycle(), 4);
+  options.overlap = GetParam();
+  const Outcome owned = train_with(options, Storage::kOwned, false);
+  const Outcome borrowed = train_with(options, Storage::kBorrowed, false);
+  EXPECT_TRUE(at::equal(owned.values, borrowed.values));
+  EXPECT_EQ(owned.disagreements, borrowed.disagreements);
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, DsSyncStateTest, ::testing::Bool(),
+                         [](const auto& setting) { return setting.param ? "Overlapped" : "InLine"; });
+
 TEST(DsSyncResumeTest, GoesOnInTheCycle) {
   const Topology topology = testing::racks(2, 3, 4, 1);
   SyncOptions options;
@@ -310,7 +377,7 @@ TEST(DsSyncResumeTest, GoesOnInTheCycle) {
     const at::Tensor x = at::full({4}, static_cast<double>(world.rank()), at::kDouble);
     const auto sync = make_synchronizer(world, {{{"x", x}}, {}, {}}, topology, options);
     x.fill_(world.rank());
-    sync->resume_at(6);  // round 2 of the cycle: everyone
+    sync->load_state({.iteration = 6});  // round 2 of the cycle: everyone
     sync->before_forward();
     sync->after_backward();
     sync->after_step();

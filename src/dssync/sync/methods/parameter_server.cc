@@ -278,18 +278,15 @@ class ParameterServer final : public BaseSynchronizer {
  public:
   ParameterServer(World& world, const Replica& replica, const Topology& topology, const SyncOptions& options,
                   Timeline* timeline)
-      : BaseSynchronizer(world, replica, topology, timeline,
-                         {fmt::format("method {}", name_of(options.method)),
-                          fmt::format("staleness {}", options.method == Method::kSsp ? options.staleness : -1)}),
-        base_(flat_like(parameters_)) {
+      : BaseSynchronizer(world, replica, topology, timeline, options), base_(flat_like(parameters_.flats())) {
     const int64_t bound = options.method == Method::kSsp ? options.staleness : std::numeric_limits<int64_t>::max();
     if (world_.size() > 1) channel_ = world_.channel(world_.everyone(), name_);
     for (int server = 0; server < world_.size(); ++server) {
-      requests_.push_back(make_message(payload_bytes(parameters_, server, world_.size())));
+      requests_.push_back(make_message(payload_bytes(parameters_.flats(), server, world_.size())));
       replies_.push_back(at::empty_like(requests_.back()));
     }
     remember();
-    server_.emplace(channel_, parameters_, world_.rank(), world_.size(), bound);
+    server_.emplace(channel_, parameters_.flats(), world_.rank(), world_.size(), bound);
     watch_.emplace(kLookEvery, [this] {
       const std::string losses = losses_of(world_);
       if (!losses.empty()) give_up(losses);
@@ -311,6 +308,7 @@ class ParameterServer final : public BaseSynchronizer {
   void on_after_step() override {
     guarded("pushing and pulling", [this] {
       const int64_t clock = iteration() + 1;
+      parameters_.gather();
       write_changes();
       const Clock::time_point start = Clock::now();
       tell_all({Request::kPush, clock}, true);
@@ -359,20 +357,21 @@ class ParameterServer final : public BaseSynchronizer {
   bool is_self(int server) const { return server == world_.rank(); }
 
   void remember() {
-    for (std::size_t index = 0; index < base_.size(); ++index) base_[index].vector.copy_(parameters_[index].vector);
+    for (std::size_t index = 0; index < base_.size(); ++index)
+      base_[index].vector.copy_(parameters_.flats()[index].vector);
   }
 
   // Each worker's change counts for one N-th, so that N of them make one step of the average gradient.
   at::Tensor change(std::size_t index, int server) const {
-    const Slice slice = slice_of(parameters_[index], server, world_.size());
-    return (narrowed(parameters_[index], slice) - narrowed(base_[index], slice)).div_(world_.size());
+    const Slice slice = slice_of(parameters_.flats()[index], server, world_.size());
+    return (narrowed(parameters_.flats()[index], slice) - narrowed(base_[index], slice)).div_(world_.size());
   }
 
   void write_changes() {
     for (int server = 0; server < world_.size(); ++server) {
       if (is_self(server)) continue;
       Payload payload(requests_[static_cast<std::size_t>(server)]);
-      for (std::size_t index = 0; index < parameters_.size(); ++index) {
+      for (std::size_t index = 0; index < base_.size(); ++index) {
         const at::Tensor part = change(index, server);
         payload.next(part).copy_(part);
       }
@@ -381,7 +380,7 @@ class ParameterServer final : public BaseSynchronizer {
 
   std::vector<at::Tensor> local_changes() const {
     std::vector<at::Tensor> changes;
-    for (std::size_t index = 0; index < parameters_.size(); ++index) {
+    for (std::size_t index = 0; index < base_.size(); ++index) {
       changes.push_back(change(index, world_.rank()).to(at::kCPU));
     }
     return changes;
@@ -412,14 +411,16 @@ class ParameterServer final : public BaseSynchronizer {
     double norm = 0;
     for (int server = 0; server < world_.size(); ++server) {
       Payload payload(replies_[static_cast<std::size_t>(server)]);
-      for (std::size_t index = 0; index < parameters_.size(); ++index) {
-        const at::Tensor here = narrowed(parameters_[index], slice_of(parameters_[index], server, world_.size()));
+      for (std::size_t index = 0; index < base_.size(); ++index) {
+        const at::Tensor here =
+            narrowed(parameters_.flats()[index], slice_of(parameters_.flats()[index], server, world_.size()));
         const at::Tensor pulled = (is_self(server) ? own[index] : payload.next(here)).to(here.device());
         distance += (here - pulled).to(at::kDouble).square().sum().item<double>();
         norm += pulled.to(at::kDouble).square().sum().item<double>();
         here.copy_(pulled);
       }
     }
+    parameters_.scatter();
     remember();
     metrics_.disagreement = distance;
     metrics_.parameter_norm = std::sqrt(norm);

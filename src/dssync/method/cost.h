@@ -2,9 +2,9 @@
 #pragma once
 
 #include "dssync/base/units.h"
+#include "dssync/method/options.h"
 #include "dssync/planner/cost.h"
 #include "dssync/planner/planner.h"
-#include "dssync/sync/synchronizer.h"
 #include "dssync/topology/topology.h"
 
 namespace dssync {
@@ -13,8 +13,8 @@ namespace dssync {
 // every parameter.
 double volume_of_average(const SyncOptions& options, int states_per_parameter);
 
-// Of communication alone. `plan` is what ds-sync and local-sgd follow, null for the others. asp and ssp move what ps
-// moves, if nobody waits.
+// Of communication alone. `plan` is what ds-sync and local-sgd follow, null for the others (and where it is not known
+// yet: then one ring through everyone, which no plan is slower than). asp and ssp move what ps moves, if nobody waits.
 Cost method_cost(Method method, const Topology& topology, double bytes, const Plan* plan);
 
 // Of the computing in an iteration; a backward pass computes twice as much.

@@ -1,4 +1,4 @@
-#include "dssync/sync/methods/method_cost.h"
+#include "dssync/method/cost.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "dssync/sync/flat.h"
+#include "dssync/sync/tensor_set.h"
 
 #include <algorithm>
 #include <utility>
@@ -32,16 +32,8 @@ Flat& flat_for(std::vector<Flat>& flats, std::vector<at::TensorOptions>& kinds, 
   return flats.emplace_back();
 }
 
-}  // namespace
-
-at::Tensor view_of(const Flat& flat, std::int64_t offset, const at::Tensor& like) {
-  const at::Tensor slice = flat.vector.narrow(0, offset, like.numel());
-  // Keeps the order in memory (channels last, say) where the tensor has no holes.
-  if (like.is_non_overlapping_and_dense()) return slice.as_strided(like.sizes(), like.strides());
-  return slice.view(like.sizes());
-}
-
-std::vector<Flat> flatten(const std::vector<NamedTensor>& tensors) {
+// Where each tensor goes; the flat tensors hold zeros.
+std::vector<Flat> layout_of(const std::vector<NamedTensor>& tensors) {
   std::vector<Flat> flats;
   std::vector<at::TensorOptions> kinds;
   std::vector<std::int64_t> sizes;
@@ -53,28 +45,59 @@ std::vector<Flat> flatten(const std::vector<NamedTensor>& tensors) {
     flat.parts.push_back({index, size});
     size += tensors[index].tensor.numel();
   }
+  for (std::size_t kind = 0; kind < flats.size(); ++kind) flats[kind].vector = at::zeros({sizes[kind]}, kinds[kind]);
+  return flats;
+}
+
+// `action` gets every tensor with its place in the flat ones.
+template <typename Action>
+void for_each_part(const std::vector<Flat>& flats, const std::vector<NamedTensor>& tensors, Action action) {
   const at::NoGradGuard no_grad;
-  for (std::size_t kind = 0; kind < flats.size(); ++kind) {
-    flats[kind].vector = at::zeros({sizes[kind]}, kinds[kind]);
-    for (const Flat::Part& part : flats[kind].parts) {
+  for (const Flat& flat : flats) {
+    for (const Flat::Part& part : flat.parts) {
       at::Tensor tensor = tensors[part.index].tensor;
-      const at::Tensor view = view_of(flats[kind], part.offset, tensor);
-      view.copy_(tensor.detach());
-      tensor.set_data(view);
+      action(tensor, view_of(flat, part.offset, tensor));
     }
   }
-  return flats;
+}
+
+}  // namespace
+
+at::Tensor view_of(const Flat& flat, std::int64_t offset, const at::Tensor& like) {
+  const at::Tensor slice = flat.vector.narrow(0, offset, like.numel());
+  // Keeps the order in memory (channels last, say) where the tensor has no holes.
+  if (like.is_non_overlapping_and_dense()) return slice.as_strided(like.sizes(), like.strides());
+  return slice.view(like.sizes());
+}
+
+TensorSet::TensorSet(std::vector<NamedTensor> tensors, Storage storage) : flats_(layout_of(tensors)) {
+  for_each_part(flats_, tensors, [storage](at::Tensor& tensor, const at::Tensor& place) {
+    place.copy_(tensor.detach());
+    if (storage == Storage::kOwned) tensor.set_data(place);
+  });
+  if (storage == Storage::kBorrowed) borrowed_ = std::move(tensors);
+}
+
+std::int64_t TensorSet::bytes() const {
+  std::int64_t result = 0;
+  for (const Flat& flat : flats_) result += static_cast<std::int64_t>(flat.vector.nbytes());
+  return result;
+}
+
+void TensorSet::gather() {
+  if (borrowed_.empty()) return;
+  for_each_part(flats_, borrowed_,
+                [](const at::Tensor& tensor, const at::Tensor& place) { place.copy_(tensor.detach()); });
+}
+
+void TensorSet::scatter() const {
+  if (borrowed_.empty()) return;
+  for_each_part(flats_, borrowed_, [](at::Tensor& tensor, const at::Tensor& place) { tensor.detach().copy_(place); });
 }
 
 std::vector<Flat> flat_like(const std::vector<Flat>& flats) {
   std::vector<Flat> result = flats;
   for (Flat& flat : result) flat.vector = at::zeros_like(flat.vector);
-  return result;
-}
-
-std::int64_t bytes_of(const std::vector<Flat>& flats) {
-  std::int64_t result = 0;
-  for (const Flat& flat : flats) result += static_cast<std::int64_t>(flat.vector.nbytes());
   return result;
 }
 
