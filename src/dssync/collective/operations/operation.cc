@@ -5,6 +5,8 @@
 
 #include <ATen/ATen.h>
 
+#include "dssync/planner/traffic.h"
+
 namespace dssync {
 
 at::Tensor SlicedVector::range() const { return vector.narrow(0, bounds.front(), bounds.back() - bounds.front()); }
@@ -27,18 +29,8 @@ SlicedVector slice_for(const Step& step, const at::Tensor& vector) {
 }
 
 std::int64_t bytes_sent(const Step& step, const SlicedVector& slices) {
-  const auto members = static_cast<std::int64_t>(step.members.size());
-  const std::int64_t range = slices.bounds.back() - slices.bounds.front();
-  const auto size = static_cast<std::int64_t>(slices.vector.element_size());
-  switch (step.kind) {
-    case Stage::Kind::kReduceScatter:
-      return (range - slices.own_size()) * size;
-    case Stage::Kind::kAllReduce:
-      return 2 * (members - 1) * range * size / members;
-    case Stage::Kind::kAllGather:
-      return slices.own_size() * (members - 1) * size;
-  }
-  return 0;
+  return sent_bytes(step.kind, step.members.size(), slices.bounds, static_cast<std::size_t>(step.index),
+                    static_cast<std::int64_t>(slices.vector.element_size()));
 }
 
 std::unique_ptr<Operation> make_operation(const Step& step, SlicedVector slices) {
