@@ -65,6 +65,7 @@ struct RegionModel {
   std::vector<Row> clock_rows;  // the time of a worker's averages if they follow each other
   std::vector<Child> children;  // alike ones counted together
   std::vector<int> stand_in;    // for each child region: the one that stands for it
+  CadencePage* page = nullptr;  // of its shape
 };
 
 // How often each region on the way from the root averages, by depth.
@@ -115,8 +116,10 @@ class NestedSearch::Model {
     }
     for (RegionModel& model : models_) {
       keep_distinct(model.link_rows);
+      model.page = &book_.page(model.shape);
     }
     find_alike();
+    open_rows_.resize(models_.size());  // no path is longer
     for (const Link& link : topology.links()) {
       has_latency_ |= link.latency.count() > 0;
     }
@@ -314,13 +317,14 @@ class NestedSearch::Model {
   double settle(int r, Slots inherited, std::vector<Turn>& path, const Setting& setting, double bound, Choice& choice) {
     const RegionModel& model = models_[index(r)];
     double least = kInfinity;
+    const std::vector<OpenRow>& rows = open_rows(setting.in_turn ? model.clock_rows : model.link_rows, path);
     path.emplace_back();
-    for (const Cadence& cadence : book_.cadences(model.shape, setting.length, inherited)) {
+    for (const Cadence& cadence : model.page->cadences(setting.length, inherited)) {
       if (cadence.disagreement > bound || cadence.disagreement >= least || --*setting.trials_left < 0) {
         break;
       }
       path.back() = {std::popcount(cadence.whole), cadence.grid, std::popcount(cadence.partial())};
-      if (!fits(setting.in_turn ? model.clock_rows : model.link_rows, path, setting)) {
+      if (!fits(rows, path.back(), setting)) {
         continue;
       }
       Choice trial{&cadence, std::vector<Choice>(model.children.size())};
@@ -340,8 +344,36 @@ class NestedSearch::Model {
     return least;
   }
 
-  static bool fits(const std::vector<Row>& rows, const std::vector<Turn>& path, const Setting& setting) {
-    return std::all_of(rows.begin(), rows.end(), [&](const Row& row) { return time_of(row, path) <= setting.budget; });
+  // A row for the region at the end of a path: what those above it take, and the terms of its own, which come last.
+  struct OpenRow {
+    double taken;
+    const Term* own;
+    const Term* end;
+  };
+
+  const std::vector<OpenRow>& open_rows(const std::vector<Row>& rows, const std::vector<Turn>& above) {
+    std::vector<OpenRow>& open = open_rows_[above.size()];
+    open.clear();
+    for (const Row& row : rows) {
+      const Term* own = row.data();
+      const Term* const end = own + row.size();
+      double taken = 0;
+      for (; own != end && index(own->depth) < above.size(); ++own) {
+        taken += above[index(own->depth)].times(own->way) * own->seconds;
+      }
+      open.push_back({taken, own, end});
+    }
+    return open;
+  }
+
+  static bool fits(const std::vector<OpenRow>& rows, const Turn& turn, const Setting& setting) {
+    return std::all_of(rows.begin(), rows.end(), [&](const OpenRow& row) {
+      double sum = row.taken;
+      for (const Term* term = row.own; term != row.end; ++term) {
+        sum += turn.times(term->way) * term->seconds;
+      }
+      return sum <= setting.budget;
+    });
   }
 
   static double time_of(const Row& row, const std::vector<Turn>& path) {
@@ -418,6 +450,7 @@ class NestedSearch::Model {
   std::vector<RegionModel> models_;
   bool has_latency_ = false;
   CadenceBook book_;
+  std::vector<std::vector<OpenRow>> open_rows_;  // by depth; while `settle` looks at a region
 };
 
 NestedSearch::NestedSearch(const Topology& topology, double bytes) : model_(std::make_unique<Model>(topology, bytes)) {}
