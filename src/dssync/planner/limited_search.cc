@@ -420,7 +420,8 @@ LimitedSearch::LimitedSearch(const Topology& topology, double bytes, int group_l
     for (const Division& division : cycle) {
       base.rounds.push_back(make_round(division, topology));
     }
-    base.cycle_norm = topology.workers() > kMeasuredWorkers ? cycle_norm(base.rounds, topology.workers()) : 0;
+    base.cycle_norm =
+        topology.workers() > kMeasuredWorkers ? cycle_norm(base.rounds, topology.workers(), kSlowMixing) : 0;
     if (base.cycle_norm > kSlowMixing) {
       continue;
     }
