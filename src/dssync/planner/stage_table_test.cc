@@ -1,5 +1,5 @@
 // Numbers, loads and times of a plan's stages.
-#include "dssync/monitor/stage_table.h"
+#include "dssync/planner/stage_table.h"
 
 #include <algorithm>
 #include <numeric>
@@ -9,12 +9,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "dssync/monitor/testing.h"
 #include "dssync/planner/planner.h"
 #include "dssync/topology/testing.h"
 
 namespace dssync {
 namespace {
+
+// Two racks of four, 200 Mbit/s a host.
+Topology two_racks(double core_megabits) { return testing::racks(2, 4, 25e6, core_megabits * 125e3); }
 
 Plan plan_for(const Topology& topology, double bytes, double disagreement = 0.5) {
   return *Planner(topology, bytes).best(disagreement);
@@ -48,7 +50,7 @@ TEST(StageTableTest, MembersTogetherLoadLinksAsTheStageDoes) {
     for (const TableStage& stage : table.stages()) {
       std::vector<double> sent(topology.links().size(), 0);
       std::vector<double> received(topology.links().size(), 0);
-      for (const TableStage::Member& member : stage.members) {
+      for (const MemberTraffic& member : stage.members) {
         for (const auto& [link, bytes] : member.outgoing) sent[static_cast<std::size_t>(link)] += bytes;
         for (const auto& [link, bytes] : member.incoming) received[static_cast<std::size_t>(link)] += bytes;
       }
@@ -60,27 +62,51 @@ TEST(StageTableTest, MembersTogetherLoadLinksAsTheStageDoes) {
   }
 }
 
-TEST(StageTableTest, NumbersTheStepsOfEachWorker) {
-  const Topology topology = testing::two_racks(50);
+TEST(StageTableTest, NumbersTheStagesOfEachGroup) {
+  const Topology topology = two_racks(50);
   const Plan plan = plan_for(topology, 8e6);
   const StageTable table(plan.rounds, plan.shards, topology, 8e6);
-  std::size_t steps = 0;
-  for (std::size_t round = 0; round < table.rounds(); ++round) {
-    for (Rank rank = 0; rank < topology.workers(); ++rank) {
-      const auto numbers = table.numbers_of(round, rank);
+  int expected = 0;  // stages are numbered in this very order
+  for (const std::size_t round : table.cycle().distinct()) {
+    for (std::size_t group = 0; group < plan.rounds[round].groups.size(); ++group) {
+      const auto numbers = table.numbers_of(round, group);
+      EXPECT_EQ(numbers.empty(), plan.rounds[round].groups[group].size() == 1);
       for (std::size_t phase = 0; phase < numbers.size(); ++phase) {
         for (const int number : numbers[phase]) {
-          ++steps;
+          EXPECT_EQ(number, expected++);
           EXPECT_EQ(table.at(number).phase, static_cast<int>(phase));
+          EXPECT_EQ(table.at(number).group, static_cast<int>(group));
           EXPECT_EQ(table.at(number).round, static_cast<int>(round));
-          EXPECT_THAT(table.at(number).stage.members, ::testing::Contains(rank));
+          EXPECT_THAT(plan.rounds[round].groups[group], ::testing::IsSupersetOf(table.at(number).stage.members));
         }
       }
     }
   }
-  std::size_t members = 0;
-  for (const TableStage& stage : table.stages()) members += stage.members.size();
-  EXPECT_EQ(steps, members);
+  EXPECT_EQ(expected, table.size());
+}
+
+TEST(StageTableTest, TellsHowEachGroupIsLowered) {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    const Topology topology = testing::random_tree(seed, 20);
+    if (topology.workers() < 2) continue;
+    const Plan plan = plan_for(topology, 100);
+    const StageTable table(plan.rounds, plan.shards, topology, 100);
+    for (const std::size_t round : table.cycle().distinct()) {
+      for (std::size_t group = 0; group < plan.rounds[round].groups.size(); ++group) {
+        const Lowering expected = lower(plan.rounds[round].groups[group], topology, 100);
+        const Lowering lowering = table.lowering_of(round, group);
+        ASSERT_EQ(lowering.phases.size(), expected.phases.size());
+        for (std::size_t phase = 0; phase < expected.phases.size(); ++phase) {
+          ASSERT_EQ(lowering.phases[phase].size(), expected.phases[phase].size());
+          for (std::size_t i = 0; i < expected.phases[phase].size(); ++i) {
+            EXPECT_EQ(lowering.phases[phase][i].kind, expected.phases[phase][i].kind);
+            EXPECT_EQ(lowering.phases[phase][i].members, expected.phases[phase][i].members);
+            EXPECT_EQ(lowering.phases[phase][i].bounds, expected.phases[phase][i].bounds);
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(StageTableTest, KnowsTheCableOfEveryWorker) {
@@ -98,7 +124,7 @@ TEST(StageTableTest, KnowsTheCableOfEveryWorker) {
 }
 
 TEST(StageTableTest, SharesAddUp) {
-  const Topology topology = testing::two_racks(25);
+  const Topology topology = two_racks(25);
   const Plan plan = plan_for(topology, 8e6);
   for (const int shards : {1, plan.shards, plan.shards + 1}) {
     const StageTable table(plan.rounds, shards, topology, 8e6);
