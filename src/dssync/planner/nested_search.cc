@@ -19,7 +19,6 @@
 
 #include "dssync/base/index.h"
 #include "dssync/planner/cadence.h"
-#include "dssync/planner/cost.h"
 #include "dssync/planner/grid.h"
 #include "dssync/planner/rounds.h"
 #include "dssync/topology/regions.h"
@@ -58,8 +57,8 @@ double rounded(double value) {
 
 class NestedSearch::Model {
  public:
-  Model(const Topology& topology, double bytes)
-      : topology_(topology), bytes_(bytes), regions_(find_regions(topology)), models_(regions_.size()) {
+  Model(const Topology& topology, double bytes, CostBook& costs)
+      : topology_(topology), bytes_(bytes), costs_(costs), regions_(find_regions(topology)), models_(regions_.size()) {
     std::vector<Row> by_link(topology.links().size());
     std::vector<int> innermost(topology.links().size(), kNone);
     for (std::size_t r = 0; r < regions_.size(); ++r) {
@@ -92,8 +91,8 @@ class NestedSearch::Model {
       // Shards run side by side, so each iteration waits for the slowest round. Without them it pays each round in
       // turn.
       Found in_turn = realize(*search(limit, true));
-      const double now = cost_of(found.rounds, found.shards, topology_, bytes_).seconds_per_iteration;
-      if (cost_of(in_turn.rounds, 1, topology_, bytes_).seconds_per_iteration < now) {
+      const double now = costs_.cost_of(found.rounds, found.shards, bytes_).seconds_per_iteration;
+      if (costs_.cost_of(in_turn.rounds, 1, bytes_).seconds_per_iteration < now) {
         return in_turn;
       }
     }
@@ -214,7 +213,7 @@ class NestedSearch::Model {
       double latency = 0;
       for (const std::vector<int>& positions : division) {
         const Group group = ranks_at(positions, topology_);
-        const GroupLoad load = load_of(lower(group, topology_, bytes_), topology_, bytes_);
+        const GroupLoad& load = costs_.load_of(group, bytes_);
         latency = std::max(latency, load.latency.count());
         duration = std::max(duration, load.duration(topology_).count());
         for (const auto& [link, bytes] : load.bytes) {
@@ -447,6 +446,7 @@ class NestedSearch::Model {
 
   const Topology& topology_;
   const double bytes_;
+  CostBook& costs_;
   const std::vector<Region> regions_;
   std::vector<RegionModel> models_;
   bool has_latency_ = false;
@@ -454,7 +454,8 @@ class NestedSearch::Model {
   std::vector<std::vector<OpenRow>> open_rows_;  // by depth; while `choose_cadences` looks at a region
 };
 
-NestedSearch::NestedSearch(const Topology& topology, double bytes) : model_(std::make_unique<Model>(topology, bytes)) {}
+NestedSearch::NestedSearch(const Topology& topology, double bytes, CostBook& costs)
+    : model_(std::make_unique<Model>(topology, bytes, costs)) {}
 NestedSearch::~NestedSearch() = default;
 
 Found NestedSearch::best(double disagreement) { return model_->best(disagreement); }
