@@ -2,6 +2,7 @@
 #include "dssync/planner/cadence.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -30,25 +31,74 @@ int split_cost(int gap, int extra) {
   return longer * gap_cost(gap / pieces + 1) + (pieces - longer) * gap_cost(gap / pieces);
 }
 
-struct Gap {
-  int start;
-  int length;
-  int extra = 0;
-
-  int gain() const { return split_cost(length, extra) - split_cost(length, extra + 1); }
-};
-
-// The gaps between taken slots around the cycle; the start is a taken slot. REQUIRES: taken != 0.
-std::vector<Gap> gaps_of(Slots taken, int length) {
-  std::vector<Gap> gaps;
-  int last = 63 - std::countl_zero(taken) - length;
-  for (Slots left = taken; left != 0; left &= left - 1) {
-    const int slot = std::countr_zero(left);
-    gaps.push_back({last, slot - last});
-    last = slot;
+// Adds slots beside the taken ones, one by one, each where it evens out the gaps most.
+class Spreader {
+ public:
+  Spreader(Slots taken, int length) : length_(length) {
+    int last = 63 - std::countl_zero(taken) - length;
+    for (Slots left = taken; left != 0; left &= left - 1) {
+      const int slot = std::countr_zero(left);
+      gaps_[gap_count_] = {last, slot - last};
+      worths_[gap_count_] = gaps_[gap_count_].worth();
+      ++gap_count_;
+      last = slot;
+    }
   }
-  return gaps;
-}
+
+  void add() {
+    ++count_;
+    if (gap_count_ == 0) {
+      return;
+    }
+    const auto widest = static_cast<std::size_t>(
+        std::max_element(worths_.begin(), worths_.begin() + static_cast<std::ptrdiff_t>(gap_count_)) - worths_.begin());
+    Gap& gap = gaps_[widest];
+    ++gap.extra;
+    worths_[widest] = gap.worth();
+    added_ &= ~gap.added;
+    gap.added = 0;
+    for (int i = 1; i <= gap.extra; ++i) {
+      const int slot = gap.start + i * gap.length / (gap.extra + 1);
+      gap.added |= bit(slot < 0 ? slot + length_ : slot);
+    }
+    added_ |= gap.added;
+  }
+
+  // All slots that were added.
+  Slots added() const {
+    if (gap_count_ > 0) {
+      return added_;
+    }
+    Slots even = 0;
+    for (int i = 0; i < count_; ++i) {
+      even |= bit(i * length_ / count_);
+    }
+    return even;
+  }
+
+ private:
+  // Between two taken slots around the cycle. The first gap starts before the cycle does.
+  struct Gap {
+    int start = 0;  // a taken slot
+    int length = 0;
+    int extra = 0;
+    Slots added = 0;
+
+    // What one more slot gains; a gap with a free slot comes before one without.
+    int worth() const {
+      const int gain = split_cost(length, extra) - split_cost(length, extra + 1);
+      return extra + 1 < length ? kFree + gain : gain;
+    }
+  };
+  static constexpr int kFree = 1 << 20;  // more than any gain
+
+  const int length_;
+  int count_ = 0;
+  Slots added_ = 0;
+  std::size_t gap_count_ = 0;
+  std::array<Gap, kMaxCycle> gaps_;
+  std::array<int, kMaxCycle> worths_;  // of the gaps
+};
 
 // The components of a grid: each non-empty set of digits, with its number of degrees of freedom.
 struct Component {
@@ -81,20 +131,36 @@ double grid_disagreement(const std::vector<Component>& components, Slots full, c
   return sum;
 }
 
-// Finds good slots for a given number of whole and of grid averages.
+// Finds good slots for whole and for grid averages.
 class GridFitter {
  public:
   GridFitter(const std::vector<int>& digits, int length, Slots inherited)
       : digits_(digits), components_(components_of(digits)), length_(length), inherited_(inherited) {}
 
-  Cadence fit(int wholes, int partials) {
+  // Appends a cadence for every number of whole and of grid averages that the cycle has room for.
+  void fit_all(std::vector<Cadence>& cadences) const {
+    const int free = length_ - std::popcount(inherited_);
+    Spreader wholes(inherited_, length_);
+    for (int whole_count = 0; whole_count <= free; ++whole_count, wholes.add()) {
+      const Slots whole = wholes.added();
+      Spreader partials(inherited_ | whole, length_);
+      for (int partial_count = 1; partial_count <= free - whole_count; ++partial_count) {
+        partials.add();
+        cadences.push_back(fit(whole, partials.added()));
+      }
+    }
+  }
+
+ private:
+  // The digits take turns.
+  Cadence fit(Slots whole, Slots partial) const {
     Cadence cadence;
-    cadence.whole = spread(inherited_, wholes, length_);
-    const Slots partial = spread(inherited_ | cadence.whole, partials, length_);
+    cadence.whole = whole;
     cadence.axes.assign(digits_.size(), 0);
     std::size_t turn = 0;
     for (Slots left = partial; left != 0; left &= left - 1) {
-      cadence.axes[turn++ % digits_.size()] |= left & -left;
+      cadence.axes[turn] |= left & -left;
+      turn = turn + 1 < digits_.size() ? turn + 1 : 0;
     }
     cadence.disagreement = cost(cadence);
     if (length_ <= kPolishedLength) {
@@ -103,7 +169,6 @@ class GridFitter {
     return cadence;
   }
 
- private:
   double cost(const Cadence& cadence) const {
     return grid_disagreement(components_, inherited_ | cadence.whole, cadence.axes, length_);
   }
@@ -175,16 +240,18 @@ std::vector<Slots> whole_slots(int length, Slots inherited) {
     return ways;
   }
   const int free = length - std::popcount(inherited);
-  for (int wholes = 0; wholes < free; wholes = next_number(wholes, length)) {
-    ways.push_back(spread(inherited, wholes, length));
+  Spreader spreader(inherited, length);
+  for (int wholes = 0, next = 0; wholes <= free; ++wholes, spreader.add()) {
+    if (wholes == next || wholes == free) {
+      ways.push_back(spreader.added());
+      next = next_number(wholes, length);
+    }
   }
-  ways.push_back(spread(inherited, free, length));
   return ways;
 }
 
 std::vector<Cadence> make_cadences(const Shape& shape, int length, Slots inherited) {
   std::vector<Cadence> cadences;
-  const int free = length - std::popcount(inherited);
   for (const Slots whole : whole_slots(length, inherited)) {
     Cadence cadence;
     cadence.whole = whole;
@@ -192,12 +259,10 @@ std::vector<Cadence> make_cadences(const Shape& shape, int length, Slots inherit
     cadences.push_back(std::move(cadence));
   }
   for (std::size_t grid = 0; length <= kDetailedLength && grid < shape.grids.size(); ++grid) {
-    GridFitter fitter(shape.grids[grid], length, inherited);
-    for (int wholes = 0; wholes <= free; ++wholes) {
-      for (int partials = 1; partials <= free - wholes; ++partials) {
-        cadences.push_back(fitter.fit(wholes, partials));
-        cadences.back().grid = static_cast<int>(grid);
-      }
+    const std::size_t first = cadences.size();
+    GridFitter(shape.grids[grid], length, inherited).fit_all(cadences);
+    for (std::size_t i = first; i < cadences.size(); ++i) {
+      cadences[i].grid = static_cast<int>(grid);
     }
   }
   std::erase_if(cadences, [](const Cadence& cadence) { return !std::isfinite(cadence.disagreement); });
@@ -223,36 +288,21 @@ double mean_age(Slots slots, int length) {
 }
 
 Slots spread(Slots taken, int count, int length) {
-  Slots added = 0;
-  if (taken == 0) {
-    for (int i = 0; i < count; ++i) {
-      added |= bit(i * length / count);
-    }
-    return added;
-  }
-  std::vector<Gap> gaps = gaps_of(taken, length);
+  Spreader spreader(taken, length);
   for (int i = 0; i < count; ++i) {
-    const auto widest = std::max_element(gaps.begin(), gaps.end(), [](const Gap& a, const Gap& b) {
-      return std::pair(a.extra + 1 < a.length, a.gain()) < std::pair(b.extra + 1 < b.length, b.gain());
-    });
-    ++widest->extra;
+    spreader.add();
   }
-  for (const Gap& gap : gaps) {
-    for (int i = 1; i <= gap.extra; ++i) {
-      added |= bit((gap.start + i * gap.length / (gap.extra + 1) + length) % length);
-    }
-  }
-  return added;
+  return spreader.added();
 }
 
 Slots Cadence::partial() const {
   return std::accumulate(axes.begin(), axes.end(), Slots{0}, [](Slots a, Slots b) { return a | b; });
 }
 
-const std::vector<Cadence>& CadenceBook::cadences(const Shape& shape, int length, Slots inherited) {
-  const auto [entry, is_new] = known_.try_emplace({shape, length, inherited});
+const std::vector<Cadence>& CadencePage::cadences(int length, Slots inherited) {
+  const auto [entry, is_new] = known_[static_cast<std::size_t>(length)].try_emplace(inherited);
   if (is_new) {
-    entry->second = make_cadences(shape, length, inherited);
+    entry->second = make_cadences(shape_, length, inherited);
   }
   return entry->second;
 }

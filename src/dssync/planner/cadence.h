@@ -6,9 +6,11 @@
 // `inherited`.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
-#include <tuple>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace dssync {
@@ -42,13 +44,26 @@ struct Cadence {
   Slots partial() const;
 };
 
-class CadenceBook {
+// The cadences of one shape.
+class CadencePage {
  public:
-  // All ways worth trying, least disagreement first. The reference stays valid as long as the book.
-  const std::vector<Cadence>& cadences(const Shape& shape, int length, Slots inherited);
+  explicit CadencePage(Shape shape) : shape_(std::move(shape)) {}
+
+  // All ways worth trying, least disagreement first. The reference stays valid as long as the page.
+  const std::vector<Cadence>& cadences(int length, Slots inherited);
 
  private:
-  std::map<std::tuple<Shape, int, Slots>, std::vector<Cadence>> known_;
+  const Shape shape_;
+  std::array<std::unordered_map<Slots, std::vector<Cadence>>, kMaxCycle + 1> known_;  // by length
+};
+
+class CadenceBook {
+ public:
+  // The reference stays valid as long as the book.
+  CadencePage& page(const Shape& shape) { return pages_.try_emplace(shape, shape).first->second; }
+
+ private:
+  std::map<Shape, CadencePage> pages_;
 };
 
 }  // namespace dssync

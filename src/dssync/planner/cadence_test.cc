@@ -48,7 +48,7 @@ TEST(CadenceTest, HypercubeOfPairs) {
   CadenceBook book;
   const Shape shape{8, {{2, 2, 2}}};
   double best = std::numeric_limits<double>::infinity();
-  for (const Cadence& cadence : book.cadences(shape, 3, 0)) {
+  for (const Cadence& cadence : book.page(shape).cadences(3, 0)) {
     if (cadence.whole == 0) {
       best = std::min(best, cadence.disagreement);
     }
@@ -58,7 +58,7 @@ TEST(CadenceTest, HypercubeOfPairs) {
 
 TEST(CadenceTest, InheritedRoundsCount) {
   CadenceBook book;
-  const std::vector<Cadence>& cadences = book.cadences({4, {}}, 4, 0b0001);
+  const std::vector<Cadence>& cadences = book.page({4, {}}).cadences(4, 0b0001);
   EXPECT_EQ(cadences.size(), 4U);  // 0 to 3 rounds of its own
   EXPECT_EQ(cadences.front().disagreement, 0);
   EXPECT_EQ(cadences.back().disagreement, 3 * 1.5);

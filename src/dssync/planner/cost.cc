@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <utility>
 
 #include "dssync/base/index.h"
 
@@ -32,25 +33,6 @@ double other_phases(const Lowering& lowering, const Topology& topology) {
 // A piece takes 1/kPiecesPerIteration of the busiest link's time, and its share of that in the other phases.
 double pipeline_seconds(double busiest, double other_phases) {
   return busiest * other_phases * kPiecesPerPhase / kPiecesPerIteration;
-}
-
-// With `bytes` per worker averaged.
-RoundLoad load_of_round(const Round& round, const Topology& topology, double bytes) {
-  RoundLoad load;
-  std::vector<double> sums(topology.links().size(), 0);
-  for (const Group& group : round.groups) {
-    if (group.size() > 1) {
-      const Lowering lowering = lower(group, topology, bytes);
-      const GroupLoad part = load_of(lowering, topology, bytes);
-      for (const auto& [link, link_bytes] : part.bytes) {
-        sums[index(link)] += link_bytes;
-      }
-      load.latency = std::max(load.latency, part.latency);
-      load.other_phases = std::max(load.other_phases, other_phases(lowering, topology));
-    }
-  }
-  load.bytes = loads_from(sums);
-  return load;
 }
 
 // From the bytes of all links.
@@ -104,13 +86,60 @@ Cost cost_of(const Cycle& cycle, const std::vector<RoundLoad>& distinct, int sha
   return cost;
 }
 
-Cost cost_of(const Schedule& schedule, int shards, const Topology& topology, double bytes) {
+const CostBook::Entry& CostBook::entry_of(const Group& group, double bytes) {
+  const auto [page, is_new] = pages_.try_emplace(group);
+  if (is_new) {
+    page->second.ring = lower_to_ring(group, topology_);
+    page->second.hierarchy = lower_hierarchically(group, topology_);
+  }
+  auto entry = page->second.entries.find(bytes);
+  if (entry == page->second.entries.end()) {
+    entry = page->second.entries.emplace(bytes, make_entry(page->second, bytes)).first;
+  }
+  return entry->second;
+}
+
+CostBook::Entry CostBook::make_entry(Page& page, double bytes) const {
+  GroupLoad ring = dssync::load_of(page.ring, topology_, bytes);
+  GroupLoad hierarchy = dssync::load_of(page.hierarchy, topology_, bytes);
+  if (prefers_ring(ring.duration(topology_), hierarchy.duration(topology_))) {
+    return {std::move(ring), 0};
+  }
+  if (!page.other_phases) {
+    page.other_phases = other_phases(page.hierarchy, topology_);
+  }
+  return {std::move(hierarchy), *page.other_phases};
+}
+
+// With `bytes` per worker averaged.
+RoundLoad CostBook::load_of_round(const Round& round, double bytes) {
+  RoundLoad load;
+  std::vector<double> sums(topology_.links().size(), 0);
+  for (const Group& group : round.groups) {
+    if (group.size() > 1) {
+      const Entry& entry = entry_of(group, bytes);
+      for (const auto& [link, link_bytes] : entry.load.bytes) {
+        sums[index(link)] += link_bytes;
+      }
+      load.latency = std::max(load.latency, entry.load.latency);
+      load.other_phases = std::max(load.other_phases, entry.other_phases);
+    }
+  }
+  load.bytes = loads_from(sums);
+  return load;
+}
+
+Cost CostBook::cost_of(const Schedule& schedule, int shards, double bytes) {
   const Cycle cycle(schedule);
   std::vector<RoundLoad> loads;
   for (const std::size_t round : cycle.distinct()) {
-    loads.push_back(load_of_round(schedule[round], topology, bytes / shards));
+    loads.push_back(load_of_round(schedule[round], bytes / shards));
   }
-  return cost_of(cycle, loads, shards, topology);
+  return dssync::cost_of(cycle, loads, shards, topology_);
+}
+
+Cost cost_of(const Schedule& schedule, int shards, const Topology& topology, double bytes) {
+  return CostBook(topology).cost_of(schedule, shards, bytes);
 }
 
 Cost cost_of(const Lowering& lowering, const Topology& topology, double bytes) {

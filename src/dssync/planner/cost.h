@@ -7,6 +7,8 @@
 // what filling and draining the pipeline adds where averages go through several phases.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <vector>
 
 #include "dssync/planner/schedule.h"
@@ -45,7 +47,39 @@ struct RoundLoad {
 // From the loads of the distinct rounds, in the order of cycle.distinct(). REQUIRES: 1 <= shards.
 Cost cost_of(const Cycle& cycle, const std::vector<RoundLoad>& distinct, int shards, const Topology& topology);
 
-// With every group lowered as suits `topology` best. REQUIRES: schedule not empty; 1 <= shards.
+// The costs of many schedules on one network. What a group puts on it is worked out once. Not thread-safe.
+class CostBook {
+ public:
+  // The topology must outlive the book.
+  explicit CostBook(const Topology& topology) : topology_(topology) {}
+
+  // With every group lowered as suits the network best. REQUIRES: schedule not empty; 1 <= shards.
+  Cost cost_of(const Schedule& schedule, int shards, double bytes);
+
+  // Of one average of the group, lowered as suits the network best.
+  const GroupLoad& load_of(const Group& group, double bytes) { return entry_of(group, bytes).load; }
+
+ private:
+  struct Entry {
+    GroupLoad load;
+    double other_phases = 0;  // as in RoundLoad
+  };
+  struct Page {
+    Lowering ring;
+    Lowering hierarchy;
+    std::optional<double> other_phases;  // of the hierarchy
+    std::map<double, Entry> entries;     // by bytes
+  };
+
+  const Entry& entry_of(const Group& group, double bytes);
+  Entry make_entry(Page& page, double bytes) const;
+  RoundLoad load_of_round(const Round& round, double bytes);
+
+  const Topology& topology_;
+  std::map<Group, Page> pages_;
+};
+
+// The same for one schedule.
 Cost cost_of(const Schedule& schedule, int shards, const Topology& topology, double bytes);
 
 // Of one average per iteration that is carried out like this.

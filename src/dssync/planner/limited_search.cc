@@ -12,7 +12,6 @@
 
 #include "dssync/base/index.h"
 #include "dssync/planner/cadence.h"
-#include "dssync/planner/cost.h"
 #include "dssync/planner/grid.h"
 #include "dssync/planner/rounds.h"
 #include "dssync/topology/regions.h"
@@ -397,7 +396,8 @@ Schedule with_idle(const Schedule& rounds, int idle, const Topology& topology) {
 
 }  // namespace
 
-LimitedSearch::LimitedSearch(const Topology& topology, double bytes, int group_limit) : topology_(topology) {
+LimitedSearch::LimitedSearch(const Topology& topology, double bytes, int group_limit, CostBook& costs)
+    : topology_(topology) {
   const std::vector<Region> regions = find_regions(topology);
   int depth = 0;
   for (const Region& region : regions) {
@@ -418,14 +418,15 @@ LimitedSearch::LimitedSearch(const Topology& topology, double bytes, int group_l
     for (const Division& division : cycle) {
       base.rounds.push_back(make_round(division, topology));
     }
-    base.cycle_norm = topology.workers() > kMeasuredWorkers ? cycle_norm(base.rounds, topology.workers()) : 0;
+    base.cycle_norm =
+        topology.workers() > kMeasuredWorkers ? cycle_norm(base.rounds, topology.workers(), kSlowMixing) : 0;
     if (base.cycle_norm > kSlowMixing) {
       continue;
     }
-    const Cost interleaved = cost_of(base.rounds, static_cast<int>(base.rounds.size()), topology, bytes);
+    const Cost interleaved = costs.cost_of(base.rounds, static_cast<int>(base.rounds.size()), bytes);
     base.latency = interleaved.latency_seconds;
     base.busiest = interleaved.seconds_per_iteration - base.latency;
-    base.in_turn = cost_of(base.rounds, 1, topology, bytes).seconds_per_iteration;
+    base.in_turn = costs.cost_of(base.rounds, 1, bytes).seconds_per_iteration;
     bases_.push_back(std::move(base));
   }
   // The cheap ones first: what they reach spares measuring the others.

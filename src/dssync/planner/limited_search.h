@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "dssync/planner/cost.h"
 #include "dssync/planner/mixing.h"
 #include "dssync/planner/nested_search.h"
 #include "dssync/topology/topology.h"
@@ -17,7 +18,7 @@ namespace dssync {
 class LimitedSearch {
  public:
   // REQUIRES: 2 <= group_limit. The topology must outlive the search.
-  LimitedSearch(const Topology& topology, double bytes, int group_limit);
+  LimitedSearch(const Topology& topology, double bytes, int group_limit, CostBook& costs);
 
   // The fastest schedule of the family with S <= disagreement, if there is one.
   std::optional<Found> best(double disagreement);

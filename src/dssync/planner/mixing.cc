@@ -191,42 +191,160 @@ void add_random_signs(Vector& values, std::mt19937_64& random) {
   remove_mean(values);
 }
 
-// Power iteration on the product of the cycle with its transpose.
-double power_norm(const Schedule& schedule, int workers) {
-  std::mt19937_64 random(1);
-  double norm = 0;
-  for (int start = 0; start < 2; ++start) {
-    Vector values(index(workers));
-    for (double& value : values) {
-      // Any real number: sums of signs are zero too often, and a start that the cycle annihilates tells nothing.
-      value = static_cast<double>(random() >> 11U) * 0x1p-53 - 0.5;
-    }
-    remove_mean(values);
-    double estimate = 0;
-    for (int step = 0; step < 5000; ++step) {
-      const double before = std::sqrt(squared_norm(values));
-      if (before < 1e-150) {
-        break;
-      }
-      for (double& value : values) {
-        value /= before;
-      }
-      for (const Round& round : schedule) {
-        average_groups(round, values);
-      }
-      const double passed = std::sqrt(squared_norm(values));
-      const bool settled = std::abs(passed - estimate) <= (workers <= kDenseWorkers ? 1e-15 : 1e-9) * passed;
-      estimate = passed;
-      if (settled || passed < 1e-13) {
-        break;
-      }
-      for (auto round = schedule.rbegin(); round != schedule.rend(); ++round) {
-        average_groups(*round, values);
-      }
-      remove_mean(values);
-    }
-    norm = std::max(norm, estimate);
+// Two vectors side by side, so that sums of both go on at once.
+struct Twin {
+  double first = 0;
+  double second = 0;
+
+  Twin& operator+=(const Twin& other) {
+    first += other.first;
+    second += other.second;
+    return *this;
   }
+  friend Twin operator/(const Twin& twin, double divisor) { return {twin.first / divisor, twin.second / divisor}; }
+};
+using Twins = std::vector<Twin>;
+
+Twin squared_norm(const Twins& values) {
+  Twin sum;
+  for (const Twin& value : values) {
+    sum += {value.first * value.first, value.second * value.second};
+  }
+  return sum;
+}
+
+void remove_mean(Twins& values) {
+  Twin sum;
+  for (const Twin& value : values) {
+    sum += value;
+  }
+  const Twin mean = sum / static_cast<double>(values.size());
+  for (Twin& value : values) {
+    value.first -= mean.first;
+    value.second -= mean.second;
+  }
+}
+
+// From the values of the groups of one round to the means of the groups of the next. Members of a group are equal, so
+// each group has one value.
+class Hop {
+ public:
+  Hop(const std::vector<int>& group_before, const Round& after) {
+    for (const Group& group : after.groups) {
+      for (const Rank rank : group) {
+        origins_.push_back(group_before[index(rank)]);
+      }
+      sizes_.push_back(static_cast<int>(group.size()));
+    }
+  }
+
+  void average(const Twins& before, Twins& after) const {
+    after.resize(sizes_.size());
+    const Twin* const values = before.data();
+    const int* origin = origins_.data();
+    for (std::size_t g = 0; g < sizes_.size(); ++g) {
+      Twin sum;
+      for (const int* const end = origin + sizes_[g]; origin != end; ++origin) {
+        sum += values[*origin];
+      }
+      after[g] = sizes_[g] > 1 ? sum / sizes_[g] : sum;
+    }
+  }
+
+ private:
+  std::vector<int> origins_;  // of each member of each group: its group before
+  std::vector<int> sizes_;    // of the groups
+};
+
+// Rounds that follow each other, on two vectors at once.
+class Journey {
+ public:
+  Journey(const Schedule& rounds, int workers) : groups_(index(workers)) {
+    std::iota(groups_.begin(), groups_.end(), 0);  // everyone has a value of its own
+    for (const Round& round : rounds) {
+      hops_.emplace_back(groups_, round);
+      groups_ = group_of(round, workers);
+    }
+  }
+
+  void run(Twins& values) {
+    now_ = values;
+    for (const Hop& hop : hops_) {
+      hop.average(now_, next_);
+      std::swap(now_, next_);
+    }
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = now_[index(groups_[i])];
+    }
+  }
+
+ private:
+  std::vector<Hop> hops_;
+  std::vector<int> groups_;  // of the workers, in the end
+  Twins now_;
+  Twins next_;
+};
+
+// One of the two power iterations.
+struct Estimate {
+  double norm = 0;
+  bool done = false;
+
+  // Returns what to divide the vector by, or 0 to give it up.
+  double scale(double length) {
+    done = done || length < 1e-150;
+    return done ? 0 : length;
+  }
+
+  void update(double passed, double precision) {
+    if (!done) {
+      done = std::abs(passed - norm) <= precision * passed || passed < 1e-13;
+      norm = passed;
+    }
+  }
+};
+
+// Any real numbers: sums of signs are zero too often, and a start that the cycle annihilates tells nothing.
+Twins random_starts(int workers) {
+  std::mt19937_64 random(1);
+  const auto next = [&] { return static_cast<double>(random() >> 11U) * 0x1p-53 - 0.5; };
+  Twins values(index(workers));
+  std::for_each(values.begin(), values.end(), [&](Twin& value) { value.first = next(); });
+  std::for_each(values.begin(), values.end(), [&](Twin& value) { value.second = next(); });
+  remove_mean(values);
+  return values;
+}
+
+// Power iteration on the product of the cycle with its transpose, from two starts. The estimates only grow, so it ends
+// as soon as one is above the limit.
+double power_norm(const Schedule& schedule, int workers, double limit) {
+  const double precision = workers <= kDenseWorkers ? 1e-15 : 1e-9;
+  Journey there(schedule, workers);
+  Journey back({schedule.rbegin(), schedule.rend()}, workers);
+  Twins values = random_starts(workers);
+  Estimate first;
+  Estimate second;
+  for (int step = 0; step < 5000; ++step) {
+    const Twin squared = squared_norm(values);
+    const Twin scale{first.scale(std::sqrt(squared.first)), second.scale(std::sqrt(squared.second))};
+    if (first.done && second.done) {
+      break;
+    }
+    for (Twin& value : values) {
+      value.first = scale.first > 0 ? value.first / scale.first : 0;
+      value.second = scale.second > 0 ? value.second / scale.second : 0;
+    }
+    there.run(values);
+    const Twin passed = squared_norm(values);
+    first.update(std::sqrt(passed.first), precision);
+    second.update(std::sqrt(passed.second), precision);
+    if (std::max(first.norm, second.norm) > limit * (1 + 1e-9) || (first.done && second.done)) {
+      break;
+    }
+    back.run(values);
+    remove_mean(values);
+  }
+  const double norm = std::max(first.norm, second.norm);
   return norm < 1e-12 ? 0 : norm;
 }
 
@@ -369,9 +487,9 @@ struct Structure {
   }
 };
 
-double norm_of(const Structure& structure) {
+double norm_of(const Structure& structure, double limit = kInfinity) {
   if (structure.family == Family::kGeneral) {
-    return power_norm(structure.schedule, structure.workers);
+    return power_norm(structure.schedule, structure.workers, limit);
   }
   return structure.family == Family::kApart ? 1 : 0;
 }
@@ -409,7 +527,9 @@ double estimate_disagreement(const Schedule& schedule, int workers, double norm)
   return kEstimateMargin * simulate_disagreement(schedule, workers, norm, kEstimatedSteps);
 }
 
-double cycle_norm(const Schedule& schedule, int workers) { return norm_of(Structure(schedule, workers)); }
+double cycle_norm(const Schedule& schedule, int workers, double limit) {
+  return norm_of(Structure(schedule, workers), limit);
+}
 
 Mixing measure_mixing(const Schedule& schedule, int workers) {
   const Structure structure(schedule, workers);

@@ -21,8 +21,11 @@ struct Mixing {
 // measured on a simulation with a fixed seed (standard error below one percent).
 Mixing measure_mixing(const Schedule& schedule, int workers);
 
-// Each alone. REQUIRES: as above.
-double cycle_norm(const Schedule& schedule, int workers);
+// The cycle_norm alone; where it is above `limit`, any figure above it, which may take far less time. REQUIRES: as
+// above.
+double cycle_norm(const Schedule& schedule, int workers, double limit = 1);
+
+// S alone. REQUIRES: as above.
 double steady_disagreement(const Schedule& schedule, int workers);
 
 // S, or a figure a few percent above it where there are more than kMeasuredWorkers and the rounds don't commute; only

@@ -19,7 +19,6 @@
 
 #include "dssync/base/index.h"
 #include "dssync/planner/cadence.h"
-#include "dssync/planner/cost.h"
 #include "dssync/planner/grid.h"
 #include "dssync/planner/rounds.h"
 #include "dssync/topology/regions.h"
@@ -58,8 +57,8 @@ double rounded(double value) {
 
 class NestedSearch::Model {
  public:
-  Model(const Topology& topology, double bytes)
-      : topology_(topology), bytes_(bytes), regions_(find_regions(topology)), models_(regions_.size()) {
+  Model(const Topology& topology, double bytes, CostBook& costs)
+      : topology_(topology), bytes_(bytes), costs_(costs), regions_(find_regions(topology)), models_(regions_.size()) {
     std::vector<Row> by_link(topology.links().size());
     std::vector<int> innermost(topology.links().size(), kNone);
     for (std::size_t r = 0; r < regions_.size(); ++r) {
@@ -72,8 +71,10 @@ class NestedSearch::Model {
     }
     for (RegionModel& model : models_) {
       keep_distinct(model.link_rows);
+      model.page = &book_.page(model.shape);
     }
     find_alike();
+    open_rows_.resize(models_.size());  // no path is longer
     for (const Link& link : topology.links()) {
       has_latency_ |= link.latency.count() > 0;
     }
@@ -90,8 +91,8 @@ class NestedSearch::Model {
       // Shards run side by side, so each iteration waits for the slowest round. Without them it pays each round in
       // turn.
       Found in_turn = realize(*search(limit, true));
-      const double now = cost_of(found.rounds, found.shards, topology_, bytes_).seconds_per_iteration;
-      if (cost_of(in_turn.rounds, 1, topology_, bytes_).seconds_per_iteration < now) {
+      const double now = costs_.cost_of(found.rounds, found.shards, bytes_).seconds_per_iteration;
+      if (costs_.cost_of(in_turn.rounds, 1, bytes_).seconds_per_iteration < now) {
         return in_turn;
       }
     }
@@ -129,6 +130,7 @@ class NestedSearch::Model {
     std::vector<Row> clock_rows;  // the time of a worker's averages if they follow each other
     std::vector<Child> children;  // alike ones counted together
     std::vector<int> stand_in;    // for each child region: the one that stands for it
+    CadencePage* page = nullptr;  // of its shape
   };
 
   // How often a region averages in a cycle: as a whole, and along the digits of a grid.
@@ -211,7 +213,7 @@ class NestedSearch::Model {
       double latency = 0;
       for (const std::vector<int>& positions : division) {
         const Group group = ranks_at(positions, topology_);
-        const GroupLoad load = load_of(lower(group, topology_, bytes_), topology_, bytes_);
+        const GroupLoad& load = costs_.load_of(group, bytes_);
         latency = std::max(latency, load.latency.count());
         duration = std::max(duration, load.duration(topology_).count());
         for (const auto& [link, bytes] : load.bytes) {
@@ -314,13 +316,14 @@ class NestedSearch::Model {
                          Choice& choice) {
     const RegionModel& model = models_[index(r)];
     double least = kUnreachable;
+    const std::vector<OpenRow>& rows = open_rows(setting.in_turn ? model.clock_rows : model.link_rows, path);
     path.emplace_back();
-    for (const Cadence& cadence : book_.cadences(model.shape, setting.length, inherited)) {
+    for (const Cadence& cadence : model.page->cadences(setting.length, inherited)) {
       if (cadence.disagreement > bound || cadence.disagreement >= least || --*setting.trials_left < 0) {
         break;
       }
       path.back() = {std::popcount(cadence.whole), cadence.grid, std::popcount(cadence.partial())};
-      if (!fits(setting.in_turn ? model.clock_rows : model.link_rows, path, setting)) {
+      if (!fits(rows, path.back(), setting)) {
         continue;
       }
       Choice trial{&cadence, std::vector<Choice>(model.children.size())};
@@ -340,8 +343,36 @@ class NestedSearch::Model {
     return least;
   }
 
-  static bool fits(const std::vector<Row>& rows, const std::vector<AverageCounts>& path, const Setting& setting) {
-    return std::all_of(rows.begin(), rows.end(), [&](const Row& row) { return time_of(row, path) <= setting.budget; });
+  // A row for the region at the end of a path: what those above it take, and the terms of its own, which come last.
+  struct OpenRow {
+    double taken;
+    const Term* own;
+    const Term* end;
+  };
+
+  const std::vector<OpenRow>& open_rows(const std::vector<Row>& rows, const std::vector<AverageCounts>& above) {
+    std::vector<OpenRow>& open = open_rows_[above.size()];
+    open.clear();
+    for (const Row& row : rows) {
+      const Term* own = row.data();
+      const Term* const end = own + row.size();
+      double taken = 0;
+      for (; own != end && index(own->depth) < above.size(); ++own) {
+        taken += above[index(own->depth)].times(own->way) * own->seconds;
+      }
+      open.push_back({taken, own, end});
+    }
+    return open;
+  }
+
+  static bool fits(const std::vector<OpenRow>& rows, const AverageCounts& counts, const Setting& setting) {
+    return std::all_of(rows.begin(), rows.end(), [&](const OpenRow& row) {
+      double sum = row.taken;
+      for (const Term* term = row.own; term != row.end; ++term) {
+        sum += counts.times(term->way) * term->seconds;
+      }
+      return sum <= setting.budget;
+    });
   }
 
   static double time_of(const Row& row, const std::vector<AverageCounts>& path) {
@@ -415,13 +446,16 @@ class NestedSearch::Model {
 
   const Topology& topology_;
   const double bytes_;
+  CostBook& costs_;
   const std::vector<Region> regions_;
   std::vector<RegionModel> models_;
   bool has_latency_ = false;
   CadenceBook book_;
+  std::vector<std::vector<OpenRow>> open_rows_;  // by depth; while `choose_cadences` looks at a region
 };
 
-NestedSearch::NestedSearch(const Topology& topology, double bytes) : model_(std::make_unique<Model>(topology, bytes)) {}
+NestedSearch::NestedSearch(const Topology& topology, double bytes, CostBook& costs)
+    : model_(std::make_unique<Model>(topology, bytes, costs)) {}
 NestedSearch::~NestedSearch() = default;
 
 Found NestedSearch::best(double disagreement) { return model_->best(disagreement); }

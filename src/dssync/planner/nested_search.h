@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "dssync/planner/cost.h"
 #include "dssync/planner/schedule.h"
 #include "dssync/topology/topology.h"
 
@@ -19,8 +20,8 @@ struct Found {
 
 class NestedSearch {
  public:
-  // The topology must outlive the search.
-  NestedSearch(const Topology& topology, double bytes);
+  // The topology and the book must outlive the search.
+  NestedSearch(const Topology& topology, double bytes, CostBook& costs);
   ~NestedSearch();
 
   // The fastest schedule with S <= disagreement. One always exists: everyone averages in every round.

@@ -17,7 +17,7 @@ namespace dssync {
 class Planner::Search {
  public:
   Search(const Topology& topology, double bytes, int group_limit)
-      : topology_(topology), bytes_(bytes), group_limit_(group_limit) {}
+      : topology_(topology), bytes_(bytes), group_limit_(group_limit), costs_(topology) {}
 
   bool is_limited() const { return group_limit_ != 0 && group_limit_ < topology_.workers(); }
 
@@ -29,7 +29,7 @@ class Planner::Search {
 
   double smallest_disagreement() { return is_limited() ? limited().smallest_disagreement() : 0; }
 
-  Plan published() const {
+  Plan published() {
     const int workers = topology_.workers();
     const int root = static_cast<int>(std::ceil(std::sqrt(static_cast<double>(workers)) - 1e-9));
     const int group = group_limit_ != 0 ? group_limit_ : std::max(2, root);
@@ -46,30 +46,31 @@ class Planner::Search {
  private:
   LimitedSearch& limited() {
     if (!limited_) {
-      limited_.emplace(topology_, bytes_, group_limit_);
+      limited_.emplace(topology_, bytes_, group_limit_, costs_);
     }
     return *limited_;
   }
 
   NestedSearch& nested() {
     if (!nested_) {
-      nested_.emplace(topology_, bytes_);
+      nested_.emplace(topology_, bytes_, costs_);
     }
     return *nested_;
   }
 
-  Plan measure(Found found) const {
+  Plan measure(Found found) {
     Plan plan;
     plan.rounds = std::move(found.rounds);
     plan.shards = found.shards;
     plan.mixing = measure_mixing(plan.rounds, topology_.workers());
-    plan.cost = cost_of(plan.rounds, plan.shards, topology_, bytes_);
+    plan.cost = costs_.cost_of(plan.rounds, plan.shards, bytes_);
     return plan;
   }
 
   const Topology& topology_;
   const double bytes_;
   const int group_limit_;
+  CostBook costs_;
   std::optional<NestedSearch> nested_;
   std::optional<LimitedSearch> limited_;
 };

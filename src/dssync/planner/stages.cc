@@ -360,7 +360,7 @@ Lowering lower(const Group& group, const Topology& topology, double bytes) {
   Lowering hierarchical = lower_hierarchically(group, topology);
   const auto ring_time = load_of(ring, topology, bytes).duration(topology);
   const auto hierarchical_time = load_of(hierarchical, topology, bytes).duration(topology);
-  return ring_time <= hierarchical_time * (1 + 1e-9) ? ring : hierarchical;
+  return prefers_ring(ring_time, hierarchical_time) ? ring : hierarchical;
 }
 
 }  // namespace dssync

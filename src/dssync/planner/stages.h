@@ -41,6 +41,9 @@ Lowering lower_hierarchically(const Group& group, const Topology& topology);
 // sends it to everybody.
 Lowering lower_to_servers(const Group& group, const Topology& topology);
 
+// Whether `lower` takes the ring where ring and hierarchy take so long.
+inline bool prefers_ring(Seconds ring, Seconds hierarchy) { return ring <= hierarchy * (1 + 1e-9); }
+
 // The cheaper of ring and hierarchy for this many bytes; the ring where they cost the same.
 Lowering lower(const Group& group, const Topology& topology, double bytes);
 
