@@ -12,8 +12,8 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
-#include "dssync/collective/chain.h"
 #include "dssync/collective/engine.h"
+#include "dssync/collective/program/chain.h"
 #include "dssync/comm/testing.h"
 #include "dssync/sync/synchronizer.h"
 #include "dssync/topology/testing.h"

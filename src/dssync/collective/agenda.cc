@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "dssync/collective/tuning.h"
-#include "dssync/comm/c10d.h"
+#include "dssync/comm/c10d/c10d.h"
 
 namespace dssync {
 

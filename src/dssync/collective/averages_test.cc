@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "dssync/collective/chain.h"
 #include "dssync/collective/engine.h"
+#include "dssync/collective/program/chain.h"
 #include "dssync/comm/testing.h"
 #include "dssync/planner/stages.h"
 #include "dssync/topology/testing.h"

@@ -13,8 +13,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "dssync/collective/chain.h"
 #include "dssync/collective/explain.h"
+#include "dssync/collective/program/chain.h"
 #include "dssync/collective/timeline.h"
 
 namespace dssync {

@@ -1,5 +1,5 @@
 // The tuned numbers of averages: each with its unit and its reason. What the planner has to know as well stands in
-// planner/cost.h (kPiecesPerIteration), and what a channel is made with in comm/c10d.h (kChannelThreads).
+// planner/cost.h (kPiecesPerIteration), and what a channel is made with in comm/c10d/c10d.h (kChannelThreads).
 #pragma once
 
 #include <cstdint>

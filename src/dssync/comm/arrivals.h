@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "dssync/comm/c10d.h"
+#include "dssync/comm/c10d/c10d.h"
 #include "dssync/topology/topology.h"
 
 namespace dssync {

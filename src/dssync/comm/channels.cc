@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "dssync/comm/call_aside.h"
+#include "dssync/comm/c10d/call_aside.h"
 #include "dssync/comm/liveness.h"
 #include "dssync/comm/ranks_text.h"
 

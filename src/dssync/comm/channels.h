@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "dssync/comm/c10d.h"
+#include "dssync/comm/c10d/c10d.h"
 #include "dssync/topology/topology.h"
 
 namespace dssync {

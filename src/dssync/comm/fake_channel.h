@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "dssync/comm/c10d.h"
+#include "dssync/comm/c10d/c10d.h"
 
 namespace dssync::testing {
 

@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "dssync/comm/bounded_store.h"
+#include "dssync/comm/c10d/bounded_store.h"
+#include "dssync/comm/c10d/store.h"
 #include "dssync/comm/ranks_text.h"
-#include "dssync/comm/store.h"
 
 namespace dssync {
 namespace {

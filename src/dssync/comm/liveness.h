@@ -22,12 +22,12 @@
 #include <thread>
 #include <vector>
 
-#include "dssync/comm/c10d.h"
+#include "dssync/comm/c10d/c10d.h"
 #include "dssync/comm/errors.h"
-#include "dssync/comm/loss_listeners.h"
-#include "dssync/comm/loss_record.h"
-#include "dssync/comm/neighbour_watch.h"
-#include "dssync/comm/published_losses.h"
+#include "dssync/comm/losses/loss_listeners.h"
+#include "dssync/comm/losses/loss_record.h"
+#include "dssync/comm/losses/neighbour_watch.h"
+#include "dssync/comm/losses/published_losses.h"
 #include "dssync/topology/topology.h"
 
 namespace dssync {

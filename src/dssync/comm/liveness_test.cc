@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
-#include "dssync/comm/bounded_store.h"
+#include "dssync/comm/c10d/bounded_store.h"
 #include "dssync/comm/testing.h"
 
 namespace dssync {

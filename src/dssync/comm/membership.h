@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "dssync/comm/c10d.h"
+#include "dssync/comm/c10d/c10d.h"
 #include "dssync/launch/run_id.h"
 #include "dssync/topology/topology.h"
 

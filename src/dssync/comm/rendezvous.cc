@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "dssync/comm/arrivals.h"
+#include "dssync/comm/c10d/store.h"
 #include "dssync/comm/errors.h"
-#include "dssync/comm/store.h"
 
 namespace dssync {
 namespace {

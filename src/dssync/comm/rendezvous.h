@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "dssync/comm/c10d.h"
+#include "dssync/comm/c10d/c10d.h"
 #include "dssync/comm/membership.h"
 
 namespace dssync {

@@ -13,11 +13,11 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "dssync/comm/agreement.h"
-#include "dssync/comm/bounded_store.h"
+#include "dssync/comm/c10d/bounded_store.h"
+#include "dssync/comm/c10d/store.h"
 #include "dssync/comm/liveness.h"
 #include "dssync/comm/process_signals.h"
 #include "dssync/comm/rendezvous.h"
-#include "dssync/comm/store.h"
 
 namespace dssync {
 namespace {

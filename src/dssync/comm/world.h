@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "dssync/comm/c10d.h"
+#include "dssync/comm/c10d/c10d.h"
 #include "dssync/comm/channels.h"
 #include "dssync/comm/errors.h"
-#include "dssync/comm/loss_listeners.h"
+#include "dssync/comm/losses/loss_listeners.h"
+#include "dssync/comm/losses/published_losses.h"
 #include "dssync/comm/membership.h"
-#include "dssync/comm/published_losses.h"
 #include "dssync/launch/assignment.h"
 #include "dssync/topology/topology.h"
 

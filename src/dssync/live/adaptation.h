@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "dssync/collective/engine.h"
-#include "dssync/collective/plan_program.h"
+#include "dssync/collective/program/plan_program.h"
 #include "dssync/collective/timeline.h"
 #include "dssync/live/interface_counter.h"
 #include "dssync/live/side_channel.h"

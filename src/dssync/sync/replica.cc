@@ -9,7 +9,7 @@
 #include <torch/optim/optimizer.h>
 #include <torch/optim/sgd.h>
 
-#include "dssync/comm/c10d.h"
+#include "dssync/comm/c10d/c10d.h"
 
 namespace dssync {
 namespace {

@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "dssync/base/error.h"
-#include "dssync/comm/c10d.h"
+#include "dssync/comm/c10d/c10d.h"
 
 namespace dssync {
 namespace {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "dssync/base/error.h"
-#include "dssync/comm/c10d.h"
+#include "dssync/comm/c10d/c10d.h"
 
 namespace dssync {
 namespace {

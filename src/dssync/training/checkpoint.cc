@@ -15,7 +15,7 @@
 
 #include "dssync/base/durable_file.h"
 #include "dssync/base/error.h"
-#include "dssync/comm/c10d.h"
+#include "dssync/comm/c10d/c10d.h"
 
 namespace dssync {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "dssync/comm/store.h"
+#include "dssync/comm/c10d/store.h"
 
 namespace dssync {
 template <typename Work>

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "dssync/comm/store.h"
+#include "dssync/comm/c10d/store.h"
 #include "dssync/comm/world.h"
 #include "dssync/launch/assignment.h"
 

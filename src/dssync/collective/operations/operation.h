@@ -13,8 +13,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "dssync/collective/chain.h"
-#include "dssync/comm/c10d.h"
+#include "dssync/collective/program/chain.h"
+#include "dssync/comm/c10d/c10d.h"
 
 namespace dssync {
 

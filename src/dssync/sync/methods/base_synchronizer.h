@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "dssync/collective/chain.h"
 #include "dssync/collective/engine.h"
-#include "dssync/sync/tensor_set.h"
+#include "dssync/collective/program/chain.h"
 #include "dssync/sync/synchronizer.h"
+#include "dssync/sync/tensor_set.h"
 
 namespace dssync {
 

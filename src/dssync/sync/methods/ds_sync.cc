@@ -17,7 +17,7 @@
 #include <fmt/ranges.h>
 
 #include "dssync/base/error.h"
-#include "dssync/collective/plan_program.h"
+#include "dssync/collective/program/plan_program.h"
 #include "dssync/live/adaptation.h"
 #include "dssync/planner/cost.h"
 #include "dssync/sync/disagreement_meter.h"

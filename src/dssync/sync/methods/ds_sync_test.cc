@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "dssync/base/error.h"
-#include "dssync/collective/schedule_program.h"
+#include "dssync/collective/program/schedule_program.h"
 #include "dssync/comm/testing.h"
 #include "dssync/sync/synchronizer.h"
 #include "dssync/topology/testing.h"

@@ -1,4 +1,4 @@
-#include "dssync/collective/chain.h"
+#include "dssync/collective/program/chain.h"
 
 #include <algorithm>
 #include <map>

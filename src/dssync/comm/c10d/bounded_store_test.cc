@@ -1,4 +1,4 @@
-#include "dssync/comm/bounded_store.h"
+#include "dssync/comm/c10d/bounded_store.h"
 
 #include <atomic>
 
@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
-#include "dssync/comm/store.h"
+#include "dssync/comm/c10d/store.h"
 #include "dssync/comm/testing.h"
 
 namespace dssync {

@@ -43,8 +43,8 @@ class Cuttable {
 // GLOO_SOCKET_IFNAME names, or of `address`. Throws Error where this PyTorch has no Gloo for C++.
 GroupMaker gloo_groups(const std::string& address, std::chrono::milliseconds timeout);
 
-// What waits in the group fails at once, here and at the other members; the group is of no use afterwards. Where PyTorch
-// is older than 2, it does nothing to groups that are not Cuttable. Takes milliseconds. Thread-safe.
+// What waits in the group fails at once, here and at the other members; the group is of no use afterwards. Where
+// PyTorch is older than 2, it does nothing to groups that are not Cuttable. Takes milliseconds. Thread-safe.
 void cut(ChannelType& channel);
 
 // What c10d and ATen say in an error, without the place in their source and the stack of calls.

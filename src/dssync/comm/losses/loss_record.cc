@@ -1,4 +1,4 @@
-#include "dssync/comm/loss_record.h"
+#include "dssync/comm/losses/loss_record.h"
 
 #include <algorithm>
 

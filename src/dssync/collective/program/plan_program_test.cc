@@ -1,5 +1,5 @@
 // Plans as workers carry them out: what the engine says about stages is what the plan's table expects of them.
-#include "dssync/collective/plan_program.h"
+#include "dssync/collective/program/plan_program.h"
 
 #include <map>
 

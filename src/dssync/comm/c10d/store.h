@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "dssync/comm/c10d.h"
+#include "dssync/comm/c10d/c10d.h"
 
 namespace dssync {
 

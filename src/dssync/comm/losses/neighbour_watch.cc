@@ -1,4 +1,4 @@
-#include "dssync/comm/neighbour_watch.h"
+#include "dssync/comm/losses/neighbour_watch.h"
 
 namespace dssync {
 

@@ -1,4 +1,4 @@
-#include "dssync/collective/schedule_program.h"
+#include "dssync/collective/program/schedule_program.h"
 
 namespace dssync {
 

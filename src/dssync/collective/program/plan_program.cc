@@ -1,4 +1,4 @@
-#include "dssync/collective/plan_program.h"
+#include "dssync/collective/program/plan_program.h"
 
 #include <algorithm>
 #include <utility>

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "dssync/comm/c10d.h"
+#include "dssync/comm/c10d/c10d.h"
 #include "dssync/comm/world.h"
 #include "dssync/planner/stage_table.h"
 #include "dssync/planner/stages.h"

@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "dssync/comm/c10d.h"
+#include "dssync/comm/c10d/c10d.h"
 
 namespace dssync {
 

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "dssync/collective/chain.h"
-#include "dssync/collective/schedule_program.h"
+#include "dssync/collective/program/chain.h"
+#include "dssync/collective/program/schedule_program.h"
 #include "dssync/comm/world.h"
 #include "dssync/planner/planner.h"
 #include "dssync/planner/stage_table.h"

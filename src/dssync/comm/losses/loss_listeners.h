@@ -7,7 +7,7 @@
 #include <memory>
 #include <mutex>
 
-#include "dssync/comm/loss_record.h"
+#include "dssync/comm/losses/loss_record.h"
 
 namespace dssync {
 

@@ -1,10 +1,10 @@
-#include "dssync/comm/published_losses.h"
+#include "dssync/comm/losses/published_losses.h"
 
 #include <sstream>
 
 #include <fmt/format.h>
 
-#include "dssync/comm/store.h"
+#include "dssync/comm/c10d/store.h"
 
 namespace dssync {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "dssync/comm/c10d.h"
-#include "dssync/comm/loss_record.h"
+#include "dssync/comm/c10d/c10d.h"
+#include "dssync/comm/losses/loss_record.h"
 
 namespace dssync {
 

@@ -1,4 +1,4 @@
-#include "dssync/comm/loss_listeners.h"
+#include "dssync/comm/losses/loss_listeners.h"
 
 #include <utility>
 

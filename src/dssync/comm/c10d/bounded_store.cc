@@ -1,4 +1,4 @@
-#include "dssync/comm/bounded_store.h"
+#include "dssync/comm/c10d/bounded_store.h"
 
 #include <algorithm>
 #include <condition_variable>

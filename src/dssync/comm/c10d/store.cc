@@ -1,4 +1,4 @@
-#include "dssync/comm/store.h"
+#include "dssync/comm/c10d/store.h"
 
 #include <vector>
 

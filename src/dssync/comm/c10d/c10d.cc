@@ -1,4 +1,4 @@
-#include "dssync/comm/c10d.h"
+#include "dssync/comm/c10d/c10d.h"
 
 #include <cstdlib>
 #include <vector>
