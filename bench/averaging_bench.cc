@@ -56,7 +56,7 @@ void compare_with_bare_c10d(int workers) {
     builder.add(dssync::lower_to_ring(group, topology), workers);
     const auto chain = std::make_shared<const dssync::Chain>(builder.build().front());
     const dssync::Channel channel = chain->phases.front().front().channel;
-    dssync::Engine engine(world, nullptr);
+    dssync::Engine engine(dssync::explained_by(world), nullptr);
     const at::Tensor vector = at::ones({kElements});
     for (int repeat = 0; repeat < kRepeats; ++repeat) {
       world.barrier(fmt::format("bare {} {}", workers, repeat));
@@ -68,7 +68,7 @@ void compare_with_bare_c10d(int workers) {
       world.barrier(fmt::format("ours {} {}", workers, repeat));
       const double with = seconds_of([&] {
         engine.average(vector, chain, repeat, dssync::Seconds(0));
-        engine.wait();
+        dssync::require_done(engine.wait());
       });
       if (world.rank() != 0 || repeat < 5) continue;
       bare.push_back(without);

@@ -3,22 +3,25 @@
 
 #include <CLI/CLI.hpp>
 
+#include "dssync/launch/exit_status.h"
 #include "plan/plan.h"
 #include "report/report.h"
+#include "terminal/output.h"
 #include "testbed/testbed.h"
 #include "tool.h"
 #include "torch_program.h"
 
 int main(int argc, char** argv) {
+  using namespace dssync;
   using namespace dssync::cli;
   if (is_torch_verb(argc, argv)) {
-    const Complain tell = [&](const std::string& message, int status) {
-      return complain(std::string("dssync ") + argv[1], message, status);
-    };
-    return guarded(tell, [&]() -> int { become_torch_program(argc, argv); });
+    return exit_status_of([&]() -> int { become_torch_program(argc, argv); },
+                          [&](const std::string& message, int status) {
+                            return complain(std::string("dssync ") + argv[1], message, status);
+                          });
   }
   CLI::App app("Divide-and-shuffle synchronization for data-parallel training", "dssync");
-  dress(app);
+  set_up_help(app);
   app.require_subcommand(1);
   PlanOptions plan;
   ReportFlags report;
@@ -34,6 +37,6 @@ int main(int argc, char** argv) {
     } else {
       run_plan(plan);
     }
-    return kDone;
+    return ExitStatus::kDone;
   });
 }

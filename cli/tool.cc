@@ -1,18 +1,15 @@
 #include "tool.h"
 
 #include <csignal>
-#include <cstdio>
-#include <exception>
-#include <new>
+#include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "dssync/base/error.h"
 #include "dssync/base/version.h"
+#include "dssync/launch/exit_status.h"
 #include "terminal/output.h"
-#include "text/style.h"
 
 namespace dssync::cli {
 namespace {
@@ -51,36 +48,19 @@ int parse_and_work(CLI::App& app, int argc, char** argv, const std::function<int
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     write_result(app.help());
-    return kDone;
+    return ExitStatus::kDone;
   } catch (const CLI::CallForVersion& version) {
     write_result(fmt::format("{}\n", version.what()));
-    return kDone;
+    return ExitStatus::kDone;
   } catch (const CLI::ParseError& error) {
-    return complain(speaker_of(app), usage_problem(app, error), kBadInput);
+    return complain(speaker_of(app), usage_problem(app, error), ExitStatus::kBadInput);
   }
   return work();
 }
 
 }  // namespace
 
-int complain(const std::string& speaker, const std::string& message, int status) {
-  fmt::print(stderr, "{}: {}\n", speaker, printable(message));
-  return status;
-}
-
-int guarded(const Complain& complain, const std::function<int()>& work) {
-  try {
-    return work();
-  } catch (const InputError& error) {
-    return complain(error.what(), kBadInput);
-  } catch (const std::bad_alloc&) {
-    return complain("out of memory", kFailed);
-  } catch (const std::exception& error) {
-    return complain(error.what(), kFailed);
-  }
-}
-
-void dress(CLI::App& app) {
+void set_up_help(CLI::App& app) {
   app.set_version_flag("--version", fmt::format("dssync {}", kVersion), "Print the version and exit");
   app.get_formatter()->label("SUBCOMMAND", "VERB");
   app.get_formatter()->label("REQUIRED", "(required)");
@@ -90,10 +70,9 @@ void dress(CLI::App& app) {
 int run_tool(CLI::App& app, int argc, char** argv, const std::function<int()>& work) {
   // A reader that went away is a failed write, which is reported, not a silent death.
   std::signal(SIGPIPE, SIG_IGN);
-  const Complain tell = [&](const std::string& message, int status) {
-    return complain(speaker_of(app), message, status);
-  };
-  return guarded(tell, [&] { return parse_and_work(app, argc, argv, work); });
+  return exit_status_of(
+      [&] { return parse_and_work(app, argc, argv, work); },
+      [&](const std::string& message, int status) { return complain(speaker_of(app), message, status); });
 }
 
 }  // namespace dssync::cli

@@ -7,8 +7,11 @@
 
 #include "bench/bench.h"
 #include "bench/bench_run.h"
+#include "dssync/launch/exit_status.h"
 #include "quiet_torch.h"
+#include "terminal/output.h"
 #include "tool.h"
+#include "torch_program.h"
 #include "train/train.h"
 #include "train/train_run.h"
 
@@ -17,25 +20,25 @@ namespace {
 using namespace dssync::cli;
 
 int train(int argc, char** argv) {
-  CLI::App app("Train a model on this machine's workers, or as one worker of many", "dssync train");
-  dress(app);
+  CLI::App app(kTrainHelp, "dssync train");
+  set_up_help(app);
   TrainCommand command;
   add_train_flags(app, command);
   command.words = {"dssync", "train"};
   command.words.insert(command.words.end(), argv + 1, argv + argc);
   return run_tool(app, argc, argv, [&] {
-    settle(app, command);
+    resolve_flags(app, command);
     return run_train(command);
   });
 }
 
 int bench(int argc, char** argv) {
-  CLI::App app("Measure how long methods take to synchronize, and compare with the prediction", "dssync bench");
-  dress(app);
+  CLI::App app(kBenchHelp, "dssync bench");
+  set_up_help(app);
   BenchCommand command;
   add_bench_flags(app, command);
   return run_tool(app, argc, argv, [&] {
-    settle(app, command);
+    resolve_flags(app, command);
     return run_bench(command);
   });
 }
@@ -48,5 +51,5 @@ int main(int argc, char** argv) {
   if (verb == "train") return train(argc - 1, argv + 1);
   if (verb == "bench") return bench(argc - 1, argv + 1);
   return complain("dssync-torch", "expected the verb train or bench; start it as 'dssync train' or 'dssync bench'",
-                  kBadInput);
+                  dssync::ExitStatus::kBadInput);
 }

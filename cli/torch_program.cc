@@ -35,9 +35,8 @@ void prepare_emulation(int argc, char** argv) {
 }  // namespace
 
 void add_torch_verbs(CLI::App& app) {
-  app.add_subcommand("train", "Train a model on this machine's workers, or as one worker of many")->group("Verbs");
-  app.add_subcommand("bench", "Measure how long methods take to synchronize, and compare with the prediction")
-      ->group("Verbs");
+  app.add_subcommand("train", kTrainHelp)->group("Verbs");
+  app.add_subcommand("bench", kBenchHelp)->group("Verbs");
 }
 
 bool is_torch_verb(int argc, char** argv) {

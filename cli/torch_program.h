@@ -8,6 +8,10 @@ class App;
 
 namespace dssync::cli {
 
+inline constexpr const char* kTrainHelp = "Train a model with workers on this machine, or as one worker of many";
+inline constexpr const char* kBenchHelp =
+    "Measure how long methods take to synchronize, and compare with the prediction";
+
 // For the list of verbs in the help.
 void add_torch_verbs(CLI::App& app);
 

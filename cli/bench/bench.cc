@@ -37,34 +37,36 @@ void add_bench_flags(CLI::App& app, BenchCommand& command) {
   BenchmarkOptions& benchmark = command.benchmark;
   add_network_flags(app, command.network, kWorkersGroup);
   app.add_option("--methods", command.methods,
-                 fmt::format("What to compare: of {} (default {})", fmt::join(method_names(), ", "), command.methods))
+                 fmt::format("Compare these methods, separated by commas: of {} (default {})",
+                             fmt::join(method_names(), ", "), command.methods))
       ->type_name("NAMES")
       ->group(kMeasuringGroup);
-  add_parsed(app, "--bytes", benchmark.bytes, parse_bytes, "How much every worker averages, as float32 (default 8MB)")
+  add_parsed(app, "--bytes", benchmark.bytes, parse_bytes, "Let every worker average so much, as float32 (default 8MB)")
       ->type_name("SIZE")
       ->group(kMeasuringGroup);
-  add_parsed(app, "--iterations", benchmark.iterations, whole_number_from(1),
-             fmt::format("In a block; schedules are done in whole cycles (default {})", benchmark.iterations))
+  add_parsed(
+      app, "--iterations", benchmark.iterations, whole_number_from(1),
+      fmt::format("Do N iterations in a block, or more to end a schedule's cycle (default {})", benchmark.iterations))
       ->type_name("N")
       ->group(kMeasuringGroup);
   add_parsed(app, "--repeats", benchmark.repeats, whole_number_from(1),
-             fmt::format("Blocks of each method; methods take turns (default {})", benchmark.repeats))
+             fmt::format("Measure N blocks of each method; methods take turns (default {})", benchmark.repeats))
       ->type_name("N")
       ->group(kMeasuringGroup);
   add_parsed(app, "--compute", benchmark.compute, parse_duration,
-             "Time that an accelerator would take in each iteration, without using the CPU (default 0s)")
+             "Sleep so long in each iteration, as if an accelerator computed (default 0s)")
       ->type_name("TIME")
       ->group(kMeasuringGroup);
   add_sync_flags(app, command.sync, kMethodGroup, SyncVerb::kBench);
   add_parsed(app, "--trace", benchmark.trace, parse_path,
-             "What happened when on every worker, for Perfetto or chrome://tracing")
+             "Write what happened when on every worker to FILE, for Perfetto or chrome://tracing")
       ->type_name("FILE")
       ->group(kOutputGroup);
   add_output_flags(app, command.format, command.color);
   for (const char* flag : {"--format", "--color"}) app.get_option(flag)->group(kOutputGroup);
 }
 
-void settle(const CLI::App& app, BenchCommand& command) {
+void resolve_flags(const CLI::App& app, BenchCommand& command) {
   try {
     command.benchmark.methods = parse_methods(command.methods);
   } catch (const InputError& error) {

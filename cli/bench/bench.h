@@ -17,7 +17,7 @@ struct BenchCommand {
   NetworkFlags network;
   std::string methods = "bsp-ring,bsp-hierarchical,ds-sync";
   SyncOptions sync;
-  BenchmarkOptions benchmark;  // `sync` aside, until settle()
+  BenchmarkOptions benchmark;  // `sync` aside, until resolve_flags()
   std::string format = "text";
   std::string color = "auto";
 };
@@ -26,6 +26,6 @@ struct BenchCommand {
 void add_bench_flags(CLI::App& app, BenchCommand& command);
 
 // After parsing: names become values. Throws InputError where flags do not go together.
-void settle(const CLI::App& app, BenchCommand& command);
+void resolve_flags(const CLI::App& app, BenchCommand& command);
 
 }  // namespace dssync::cli

@@ -6,10 +6,10 @@
 
 #include "bench/bench_report.h"
 #include "dssync/base/units.h"
-#include "run_workers.h"
+#include "dssync/launch/exit_status.h"
+#include "network/run_workers.h"
 #include "terminal/live_line.h"
 #include "terminal/output.h"
-#include "tool.h"
 
 namespace dssync::cli {
 namespace {
@@ -38,11 +38,11 @@ int measure_and_tell(const BenchCommand& command, const RunNetwork& network, Wor
   }
   BenchReport report{command.network.source(), network.is_emulated, command.benchmark, {}};
   report.methods = run_benchmark(world, network.topology, command.benchmark, network.count, watcher);
-  if (!is_shown) return kDone;
+  if (!is_shown) return ExitStatus::kDone;
   line.clear();
   write_result(command.format == "json" ? bench_as_json(report, network.topology)
                                         : bench_as_text(report, network.topology, style_of_output(command.color)));
-  return kDone;
+  return ExitStatus::kDone;
 }
 
 }  // namespace

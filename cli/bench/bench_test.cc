@@ -7,8 +7,8 @@
 #include "bench/bench_report.h"
 #include "dssync/base/error.h"
 #include "dssync/topology/read.h"
-#include "network/run_network.h"
-#include "run_workers.h"
+#include "network/known_network.h"
+#include "network/run_workers.h"
 
 namespace dssync::cli {
 namespace {
@@ -19,7 +19,7 @@ BenchCommand parsed(std::vector<std::string> arguments) {
   add_bench_flags(app, command);
   std::reverse(arguments.begin(), arguments.end());
   app.parse(arguments);
-  settle(app, command);
+  resolve_flags(app, command);
   return command;
 }
 

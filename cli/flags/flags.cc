@@ -36,10 +36,13 @@ CLI::Option* add_applied(CLI::App& app, const std::string& name, std::function<v
 }
 
 void add_assumption_flags(CLI::App& app, Assumptions& assumptions) {
-  add_parsed(app, "--nic", assumptions.nic, parse_bandwidth, "Speed of the NICs of which the file says nothing")
+  add_parsed(app, "--nic", assumptions.nic, parse_bandwidth,
+             "Take this speed for NICs of which the file says nothing (default: 10Gbps in Slurm's files, none in YAML)")
       ->type_name("RATE");
-  add_parsed(app, "--uplink", assumptions.uplink, parse_bandwidth,
-             "Speed of the uplinks of which the file says nothing")
+  add_parsed(
+      app, "--uplink", assumptions.uplink, parse_bandwidth,
+      "Take this speed for uplinks of which the file says nothing (default: that of all links below in Slurm's files, "
+      "none in YAML)")
       ->type_name("RATE");
 }
 
@@ -49,9 +52,9 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, std::string& tar
 }
 
 void add_output_flags(CLI::App& app, std::string& format, std::string& color) {
-  add_choice(app, "--format", format, {"text", "json"}, "text (default) or json");
+  add_choice(app, "--format", format, {"text", "json"}, "Print text for people (default) or json for programs");
   add_choice(app, "--color", color, {"auto", "always", "never"},
-             "auto (default: on a terminal, unless NO_COLOR is set), always or never")
+             "Print in colour: auto (default: on a terminal, unless NO_COLOR is set), always or never")
       ->type_name("WHEN");
 }
 

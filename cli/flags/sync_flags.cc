@@ -9,8 +9,8 @@
 #include "dssync/base/error.h"
 #include "dssync/method/cost.h"
 #include "dssync/planner/planner.h"
+#include "flags/disagreement_limit.h"
 #include "flags/flags.h"
-#include "plan/limit.h"
 
 namespace dssync::cli {
 namespace {

@@ -12,8 +12,8 @@
 #include "dssync/base/error.h"
 #include "dssync/planner/cost.h"
 #include "dssync/planner/planner.h"
+#include "flags/disagreement_limit.h"
 #include "flags/flags.h"
-#include "plan/limit.h"
 #include "plan/plan_report.h"
 #include "terminal/output.h"
 #include "text/rounds.h"
@@ -66,19 +66,19 @@ PlanReport make_report(const PlanOptions& options, const ReadResult& input) {
 CLI::App* add_plan(CLI::App& app, PlanOptions& options) {
   CLI::App* verb = app.add_subcommand("plan", "Find the fastest averaging schedule for a network and explain it");
   verb->group("Verbs");
-  verb->add_option("--topology", options.topology, "The network: dssync's YAML or Slurm's topology.conf")
+  verb->add_option("--topology", options.topology, "Read the network from FILE: dssync's YAML or Slurm's topology.conf")
       ->required()
       ->type_name("FILE");
-  add_parsed(*verb, "--bytes", options.bytes, parse_bytes, "Size of the parameters, with its unit (default 8MB)")
+  add_parsed(*verb, "--bytes", options.bytes, parse_bytes, "Plan for parameters of this size (default 8MB)")
       ->type_name("SIZE");
   add_parsed(*verb, "--disagreement", options.disagreement, parse_nonnegative,
-             "The largest S allowed; 0 is an exact all-reduce in every iteration (default 0.5)")
+             "Let replicas disagree by at most S; 0 is an exact all-reduce in every iteration (default 0.5)")
       ->type_name("S");
   add_parsed(*verb, "--group-limit", options.group_limit, whole_number_from(2),
-             "The largest group allowed, at least 2 (default: none)")
+             "Let at most G workers average with each other, at least 2 (default: no limit)")
       ->type_name("G");
   add_choice(*verb, "--schedule", options.schedule, {"auto", "published"},
-             "auto (default) searches; published is the schedule of the DS-Sync paper");
+             "Search for the fastest (auto, the default), or take that of the DS-Sync paper (published)");
   add_assumption_flags(*verb, options.assumptions);
   add_output_flags(*verb, options.format, options.color);
   return verb;

@@ -60,14 +60,16 @@ void check_output(const ReportFlags& flags) {
 CLI::App* add_report(CLI::App& app, ReportFlags& flags) {
   CLI::App* verb = app.add_subcommand("report", "Make a page that shows and compares training runs");
   verb->group("Verbs");
-  verb->add_option("LOG", flags.logs, "Logs of dssync train --log; runs that differ in the seed alone are grouped")
+  verb->add_option("LOG", flags.logs,
+                   "Read these logs of dssync train --log; runs that differ in the seed alone are grouped")
       ->required()
       ->type_name("");
-  verb->add_option("-o,--output", flags.output, "The page, one HTML file (default report.html)")->type_name("FILE");
+  verb->add_option("-o,--output", flags.output, "Write the page, one HTML file, to FILE (default report.html)")
+      ->type_name("FILE");
   add_parsed(
       *verb, "--accuracy", flags.accuracy, [](const std::string& text) { return std::optional(parse_percent(text)); },
-      "Compare the times to this accuracy, such as 88% (default: the highest half percent that all runs which finished "
-      "reached)")
+      "Compare the training times to this accuracy, such as 88% (default: the highest whole or half percent that all "
+      "finished runs reached)")
       ->type_name("PERCENT");
   return verb;
 }

@@ -52,6 +52,11 @@ void check_writable(const char* flag, const std::filesystem::path& file) {
 
 Style style_of_output(const std::string& color) { return {.utf8 = locale_is_utf8(), .color = wants_color(color)}; }
 
+int complain(const std::string& speaker, const std::string& message, int status) {
+  fmt::print(stderr, "{}: {}\n", speaker, printable(message));
+  return status;
+}
+
 PatienceNote::PatienceNote(std::string text) {
   if (isatty(STDERR_FILENO) != 1) return;
   thread_ = std::jthread([said = std::move(text)](const std::stop_token& stop) {

@@ -19,6 +19,9 @@ void check_writable(const char* flag, const std::filesystem::path& file);
 // `color`: "always", "never", or "auto" (only on a terminal, and not where NO_COLOR is set).
 Style style_of_output(const std::string& color);
 
+// "SPEAKER: MESSAGE" on standard error, on one line. Returns `status`.
+int complain(const std::string& speaker, const std::string& message, int status);
+
 // Says `text` on standard error if it still exists after two seconds and somebody is watching.
 class PatienceNote {
  public:

@@ -12,15 +12,16 @@
 #include <fmt/format.h>
 
 #include "dssync/base/error.h"
+#include "dssync/launch/exit_status.h"
 #include "dssync/testbed/handle.h"
 #include "flags/flags.h"
 #include "flags/network_flags.h"
+#include "network/known_network.h"
 #include "terminal/output.h"
 #include "testbed/testbed_contend.h"
 #include "testbed/testbed_keeper.h"
 #include "testbed/testbed_status.h"
 #include "text/style.h"
-#include "tool.h"
 
 namespace dssync::cli {
 namespace {
@@ -32,16 +33,16 @@ CLI::App* add_verb(CLI::App& testbed, TestbedOptions& options, const std::string
 }
 
 void add_name(CLI::App& verb, TestbedOptions& options, const std::string& flag = "--name") {
-  verb.add_option(flag, options.name, "Which testbed (default: the only one)")->type_name("NAME");
+  verb.add_option(flag, options.name, "Use this testbed (default: the only one)")->type_name("NAME");
 }
 
 void add_up(CLI::App& testbed, TestbedOptions& options) {
   CLI::App* verb =
-      add_verb(testbed, options, "up", "Build the network of a topology file, to stay until it is taken down");
-  verb->add_option("--topology", options.topology, "The network: dssync's YAML or Slurm's topology.conf")
+      add_verb(testbed, options, "up", "Build the network of a topology file; it stays until 'testbed down'");
+  verb->add_option("--topology", options.topology, "Read the network from FILE: dssync's YAML or Slurm's topology.conf")
       ->required()
       ->type_name("FILE");
-  verb->add_option("--name", options.name, "How to call it (default: testbed-1, or the next free number)")
+  verb->add_option("--name", options.name, "Call the testbed NAME (default: testbed-1, or the next free number)")
       ->type_name("NAME");
   add_assumption_flags(*verb, options.assumptions);
   add_latency_flag(*verb, options.ignore_latency);
@@ -49,13 +50,14 @@ void add_up(CLI::App& testbed, TestbedOptions& options) {
 
 void add_contend(CLI::App& testbed, TestbedOptions& options) {
   CLI::App* verb = add_verb(testbed, options, "contend", "Take away a part of a link's capacity, as another job would");
-  verb->add_option("LINK", options.link, "\"rack-a up\", \"a0 out\", or \"rack-a\" for both directions")->required();
-  add_parsed(*verb, "RATE", options.rate, parse_bandwidth, "The capacity that is left free, such as 10Mbps")
+  verb->add_option("LINK", options.link,
+                   "Take it from this link: \"rack-a up\", \"a0 out\", or \"rack-a\" for both directions")
       ->required();
+  add_parsed(*verb, "RATE", options.rate, parse_bandwidth, "Leave so much of the capacity, such as 10Mbps")->required();
   add_name(*verb, options);
-  add_parsed(*verb, "--after", options.after, parse_duration, "Wait so long before (default 0s)")->type_name("TIME");
+  add_parsed(*verb, "--after", options.after, parse_duration, "Wait so long first (default 0s)")->type_name("TIME");
   add_parsed(*verb, "--for", options.duration, parse_duration,
-             "Give it back after so long (default: it stays; with --traffic: until Ctrl-C)")
+             "Give it back after so long (default: never; with --traffic: on Ctrl-C)")
       ->type_name("TIME");
   verb->add_flag("--traffic", options.traffic, "Send real traffic over the link instead of changing its rate");
 }
@@ -66,7 +68,7 @@ int up(const TestbedOptions& options) {
   const Topology topology = options.ignore_latency ? drop_latency(input.topology, "dssync testbed up") : input.topology;
   const std::string name = start_keeper(topology, options.name, options.topology);
   write_result(testbed_introduction(TestbedHandle::find(name).record()));
-  return kDone;
+  return ExitStatus::kDone;
 }
 
 std::string describe(const EndedTestbed& ended) {
@@ -93,7 +95,7 @@ int down(const TestbedOptions& options) {
   if (chosen.empty())
     text = options.name.empty() ? "no testbed is there\n" : fmt::format("{}: not there\n", options.name);
   write_result(text);
-  return kDone;
+  return ExitStatus::kDone;
 }
 
 int status(const TestbedOptions& options) {
@@ -105,7 +107,7 @@ int status(const TestbedOptions& options) {
     records.push_back(TestbedHandle::find(options.name, registry).record());
   }
   write_result(options.format == "json" ? testbeds_as_json(records) : testbeds_as_text(records));
-  return kDone;
+  return ExitStatus::kDone;
 }
 
 int execute(const TestbedOptions& options) {
@@ -124,20 +126,22 @@ int execute(const TestbedOptions& options) {
 }  // namespace
 
 CLI::App* add_testbed(CLI::App& app, TestbedOptions& options) {
-  CLI::App* testbed = app.add_subcommand("testbed", "Build networks out of namespaces on this machine, to measure on");
+  CLI::App* testbed =
+      app.add_subcommand("testbed", "Build networks out of namespaces on this machine, to run workers on");
   testbed->group("Verbs");
   testbed->require_subcommand(1);
   add_up(*testbed, options);
   CLI::App* down = add_verb(*testbed, options, "down", "End a testbed and all processes in it");
-  CLI::Option* all = down->add_flag("--all", options.all, "All testbeds");
-  down->add_option("NAME", options.name, "Which testbed (default: the only one)")->excludes(all);
+  CLI::Option* all = down->add_flag("--all", options.all, "End all testbeds");
+  down->add_option("NAME", options.name, "End this testbed (default: the only one)")->excludes(all);
   CLI::App* status = add_verb(*testbed, options, "status", "Show testbeds, their hosts, and what their links carry");
-  status->add_option("NAME", options.name, "Which testbed (default: all)");
-  add_choice(*status, "--format", options.format, {"text", "json"}, "text (default) or json");
+  status->add_option("NAME", options.name, "Show this testbed alone (default: all)");
+  add_choice(*status, "--format", options.format, {"text", "json"},
+             "Print text for people (default) or json for programs");
   CLI::App* exec = add_verb(*testbed, options, "exec", "Run a command in a host: exec a0 -- COMMAND ...");
   add_name(*exec, options);
-  exec->add_option("HOST", options.host, "The host, as the topology names it")->required();
-  exec->add_option("COMMAND", options.command, "The command with its arguments, after --")->required();
+  exec->add_option("HOST", options.host, "Run it in this host, as the topology names it")->required();
+  exec->add_option("COMMAND", options.command, "Run this command with its arguments, after --")->required();
   add_contend(*testbed, options);
   return testbed;
 }

@@ -11,11 +11,11 @@
 #include <fmt/format.h>
 
 #include "dssync/base/error.h"
+#include "dssync/launch/exit_status.h"
 #include "dssync/launch/signal_pipe.h"
 #include "dssync/testbed/background_traffic.h"
 #include "dssync/testbed/handle.h"
 #include "text/style.h"
-#include "tool.h"
 
 namespace dssync::cli {
 namespace {
@@ -86,14 +86,14 @@ int reshape(const TestbedOptions& options, const TestbedHandle& handle, const st
   say(fmt::format("{} has {} now", options.link, format_bandwidth(options.rate)));
   if (!options.duration) {
     restore.forget();
-    return kDone;
+    return ExitStatus::kDone;
   }
   const int signal = wait_until(signals, deadline_after(options.duration));
   restore.now();
   const std::string then = fmt::format("{} is given back", options.link);
   if (signal != 0) return interrupted(signal, then);
   say(then);
-  return kDone;
+  return ExitStatus::kDone;
 }
 
 int send_traffic(const TestbedOptions& options, const TestbedHandle& handle, const std::vector<LinkId>& links,
@@ -108,7 +108,7 @@ int send_traffic(const TestbedOptions& options, const TestbedHandle& handle, con
   const int signal = wait_until(signals, deadline_after(options.duration), &traffic);
   if (signal != 0 && options.duration) return interrupted(signal, "the traffic has ended");
   say("the traffic has ended");
-  return kDone;
+  return ExitStatus::kDone;
 }
 
 }  // namespace

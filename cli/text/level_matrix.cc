@@ -2,8 +2,8 @@
 #include <string>
 #include <utility>
 
-#include "name_list.h"
-#include "round_matrix.h"
+#include "text/name_list.h"
+#include "text/round_matrix.h"
 
 namespace dssync::cli {
 namespace {

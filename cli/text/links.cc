@@ -1,4 +1,4 @@
-#include "links.h"
+#include "text/links.h"
 
 #include <algorithm>
 #include <map>
@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "name_list.h"
+#include "text/name_list.h"
 
 namespace dssync::cli {
 namespace {

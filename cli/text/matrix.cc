@@ -1,4 +1,4 @@
-#include "matrix.h"
+#include "text/matrix.h"
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "style.h"
+#include "text/style.h"
 
 namespace dssync::cli {
 

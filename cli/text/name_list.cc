@@ -1,4 +1,4 @@
-#include "name_list.h"
+#include "text/name_list.h"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "style.h"
+#include "text/style.h"
 
 namespace dssync::cli {
 

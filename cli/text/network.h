@@ -5,7 +5,7 @@
 #include <string>
 
 #include "dssync/topology/topology.h"
-#include "style.h"
+#include "text/style.h"
 
 namespace dssync::cli {
 

@@ -5,8 +5,8 @@
 
 #include "dssync/planner/schedule.h"
 #include "dssync/topology/topology.h"
-#include "matrix.h"
-#include "style.h"
+#include "text/matrix.h"
+#include "text/style.h"
 
 namespace dssync::cli {
 

@@ -1,4 +1,4 @@
-#include "rounds.h"
+#include "text/rounds.h"
 
 #include <algorithm>
 #include <utility>
@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "matrix.h"
-#include "round_matrix.h"
+#include "text/matrix.h"
+#include "text/round_matrix.h"
 
 namespace dssync::cli {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "dssync/planner/schedule.h"
 #include "dssync/topology/topology.h"
-#include "style.h"
+#include "text/style.h"
 
 namespace dssync::cli {
 

@@ -1,4 +1,4 @@
-#include "style.h"
+#include "text/style.h"
 
 #include <algorithm>
 #include <cmath>

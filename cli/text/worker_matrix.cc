@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "name_list.h"
-#include "round_matrix.h"
+#include "text/name_list.h"
+#include "text/round_matrix.h"
 
 namespace dssync::cli {
 namespace {

@@ -17,80 +17,87 @@ constexpr const char* kMethodGroup = "Synchronization";
 constexpr const char* kOutputGroup = "Files and output";
 
 void add_data_flags(CLI::App& app, TrainOptions& training) {
-  add_choice(app, "--data", training.data, {"fashion-mnist", "synthetic"}, "fashion-mnist (default) or synthetic")
+  add_choice(app, "--data", training.data, {"fashion-mnist", "synthetic"},
+             "Train on fashion-mnist (default), or on synthetic images, which need no files")
       ->group(kTrainingGroup);
   add_parsed(app, "--data-folder", training.data_folder, parse_path,
-             fmt::format("Where fashion-mnist is (default {})", kFashionMnistFolder))
+             fmt::format("Read fashion-mnist from FOLDER (default {})", kFashionMnistFolder))
       ->type_name("FOLDER")
       ->group(kTrainingGroup);
   add_parsed(app, "--train-examples", training.train_examples, whole_number_from<std::int64_t>(1),
-             "Train with the first so many images only")
+             "Train with the first N images only (default: all)")
       ->type_name("N")
       ->group(kTrainingGroup);
   add_parsed(app, "--test-examples", training.test_examples, whole_number_from<std::int64_t>(1),
-             "Test with the first so many images only")
+             "Test with the first N images only (default: all)")
       ->type_name("N")
       ->group(kTrainingGroup);
-  add_choice(app, "--model", training.model, model_names(), "(default " + training.model + ")")->group(kTrainingGroup);
+  add_choice(app, "--model", training.model, model_names(), "Train this model (default " + training.model + ")")
+      ->group(kTrainingGroup);
   add_parsed(app, "--hidden", training.hidden, whole_number_from<std::int64_t>(1, 1 << 20),
-             fmt::format("mlp: units of its first layer, for a larger model (default {})", training.hidden))
+             fmt::format("mlp: give its first layer so many units, for a larger model (default {})", training.hidden))
       ->type_name("UNITS")
       ->group(kTrainingGroup);
   add_parsed(app, "--seed", training.seed, whole_number_from<std::uint64_t>(0),
-             "Of the model's first values and the order of the images (default 1)")
+             "Draw the model's first values and the order of the images from this seed (default 1)")
       ->type_name("N")
       ->group(kTrainingGroup);
 }
 
 void add_length_flags(CLI::App& app, TrainOptions& training) {
   add_parsed(app, "--epochs", training.epochs, whole_number_from(1),
-             fmt::format("How often every image is seen (default {})", training.epochs))
+             fmt::format("Go through all images N times (default {})", training.epochs))
       ->type_name("N")
       ->group(kTrainingGroup);
-  add_parsed(app, "--iterations", training.max_iterations, whole_number_from<std::int64_t>(1),
-             "Stop after so many, as if interrupted: the learning rate follows --epochs all the same")
+  add_parsed(
+      app, "--iterations", training.max_iterations, whole_number_from<std::int64_t>(1),
+      "Stop after N iterations, as if interrupted: the learning rate follows --epochs all the same (default: don't)")
       ->type_name("N")
       ->group(kTrainingGroup);
   add_parsed(app, "--batch", training.batch_size, whole_number_from(1),
-             fmt::format("Images per worker and iteration (default {})", training.batch_size))
+             fmt::format("Take N images per worker and iteration (default {})", training.batch_size))
       ->type_name("N")
       ->group(kTrainingGroup);
   add_parsed(app, "--evaluate-every", training.evaluate_every, whole_number_from(0),
-             "Epochs between two tests of the model; 0: only at the end (default 1)")
+             "Test the model every so many epochs; 0: only at the end (default 1)")
       ->type_name("EPOCHS")
       ->group(kTrainingGroup);
   add_parsed(app, "--evaluate-every-iterations", training.evaluate_every_iterations, whole_number_from<std::int64_t>(1),
-             "Besides")
+             "Also test it every so many iterations (default: don't)")
       ->type_name("ITERATIONS")
       ->group(kTrainingGroup);
-  add_parsed(app, "--compute", training.compute, parse_duration,
-             "Forward and backward take at least so long, without using the CPU, as if on an accelerator")
+  add_parsed(
+      app, "--compute", training.compute, parse_duration,
+      "Let forward and backward take at least so long, without using the CPU, as if on an accelerator (default 0s)")
       ->type_name("TIME")
       ->group(kTrainingGroup);
   add_parsed(app, "--threads", training.threads, whole_number_from(1, 1024),
-             fmt::format("Of torch in each worker (default {})", training.threads))
+             fmt::format("Let torch use N threads in each worker (default {})", training.threads))
       ->type_name("N")
       ->group(kTrainingGroup);
 }
 
 void add_optimizer_flags(CLI::App& app, TrainOptions& training) {
-  add_choice(app, "--optimizer", training.optimizer, optimizer_names(), "(default " + training.optimizer + ")")
+  add_choice(app, "--optimizer", training.optimizer, optimizer_names(),
+             "Use this optimizer (default " + training.optimizer + ")")
       ->group(kTrainingGroup);
-  add_parsed(app, "--learning-rate", training.learning_rate, parse_positive,
-             fmt::format("The highest; it falls as a cosine (default {} for sgd, {} for adamw)",
-                         default_learning_rate("sgd"), default_learning_rate("adamw")))
+  add_parsed(
+      app, "--learning-rate", training.learning_rate, parse_positive,
+      fmt::format("Let the learning rate climb to RATE, then fall as a cosine (default {} for sgd, {} for adamw)",
+                  default_learning_rate("sgd"), default_learning_rate("adamw")))
       ->type_name("RATE")
       ->group(kTrainingGroup);
   add_parsed(app, "--warmup", training.warmup_epochs, parse_nonnegative,
-             fmt::format("In which the learning rate climbs (default {})", training.warmup_epochs))
+             fmt::format("Let the learning rate climb for so many epochs, or a fraction of one (default {})",
+                         training.warmup_epochs))
       ->type_name("EPOCHS")
       ->group(kTrainingGroup);
   add_parsed(app, "--momentum", training.momentum, parse_nonnegative,
-             fmt::format("Of sgd (default {})", training.momentum))
+             fmt::format("Give sgd this momentum (default {})", training.momentum))
       ->type_name("NUMBER")
       ->group(kTrainingGroup);
   add_parsed(app, "--weight-decay", training.weight_decay, parse_nonnegative,
-             fmt::format("(default {})", training.weight_decay))
+             fmt::format("Give the optimizer this weight decay (default {})", training.weight_decay))
       ->type_name("NUMBER")
       ->group(kTrainingGroup);
 }
@@ -104,23 +111,23 @@ void add_method_flags(CLI::App& app, TrainCommand& command) {
 
 void add_file_flags(CLI::App& app, TrainCommand& command) {
   TrainOptions& training = command.training;
-  add_parsed(app, "--log", training.log, parse_path, "A line of JSON for every iteration and event")
+  add_parsed(app, "--log", training.log, parse_path, "Write a line of JSON for every iteration and event to FILE")
       ->type_name("FILE")
       ->group(kOutputGroup);
   add_parsed(app, "--trace", training.trace, parse_path,
-             "What happened when on every worker, for Perfetto or chrome://tracing")
+             "Write what happened when on every worker to FILE, for Perfetto or chrome://tracing")
       ->type_name("FILE")
       ->group(kOutputGroup);
   add_parsed(app, "--checkpoint", training.checkpoint_folder, parse_path,
-             "Save the training here, to go on from it with --resume")
+             "Save the training in FOLDER, to go on from it with --resume")
       ->type_name("FOLDER")
       ->group(kOutputGroup);
   add_parsed(app, "--checkpoint-every", training.checkpoint_every_epochs, whole_number_from(0),
-             "0: only at the end (default 1)")
+             "Save it every so many epochs; 0: only at the end (default 1)")
       ->type_name("EPOCHS")
       ->group(kOutputGroup);
   add_parsed(app, "--checkpoint-every-iterations", training.checkpoint_every_iterations,
-             whole_number_from<std::int64_t>(1), "Besides")
+             whole_number_from<std::int64_t>(1), "Also save it every so many iterations (default: don't)")
       ->type_name("ITERATIONS")
       ->group(kOutputGroup);
   app.add_flag("--resume", training.resume, "Go on from the last checkpoint in --checkpoint")->group(kOutputGroup);
@@ -146,7 +153,7 @@ void add_train_flags(CLI::App& app, TrainCommand& command) {
   add_file_flags(app, command);
 }
 
-void settle(const CLI::App& app, TrainCommand& command) {
+void resolve_flags(const CLI::App& app, TrainCommand& command) {
   SyncOptions& sync = command.sync;
   const TrainOptions& training = command.training;
   sync.method = method_from_name(command.method);

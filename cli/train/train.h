@@ -29,6 +29,6 @@ void add_train_flags(CLI::App& app, TrainCommand& command);
 
 // After parsing: names become values. Throws InputError where flags do not go together, or belong to another method
 // than the one that was chosen.
-void settle(const CLI::App& app, TrainCommand& command);
+void resolve_flags(const CLI::App& app, TrainCommand& command);
 
 }  // namespace dssync::cli

@@ -2,10 +2,10 @@
 
 #include <optional>
 
+#include "dssync/launch/exit_status.h"
 #include "dssync/training/models.h"
-#include "run_workers.h"
+#include "network/run_workers.h"
 #include "terminal/output.h"
-#include "tool.h"
 #include "train/train_summary.h"
 #include "train/train_watcher.h"
 
@@ -32,11 +32,11 @@ int train_and_tell(const TrainCommand& command, const RunNetwork& network, World
   options.surroundings = {command.words, command.network.source(), network.is_emulated, network.count};
   TrainWatcher watcher(command, world.rank() == 0, ending);
   const TrainResult result = train(world, network.topology, options, command.sync, &watcher);
-  if (world.rank() != 0) return kDone;
+  if (world.rank() != 0) return ExitStatus::kDone;
   const TrainSummary& summary = watcher.finish(result);
   write_result(command.format == "json" ? summary_as_json(summary)
                                         : summary_as_text(summary, style_of_output(command.color)));
-  return kDone;
+  return ExitStatus::kDone;
 }
 
 }  // namespace

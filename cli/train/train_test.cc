@@ -23,7 +23,7 @@ TrainCommand parse(std::vector<std::string> arguments) {
   add_train_flags(app, command);
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
   app.parse(arguments);
-  settle(app, command);
+  resolve_flags(app, command);
   return command;
 }
 

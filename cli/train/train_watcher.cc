@@ -12,7 +12,11 @@ TrainWatcher::TrainWatcher(const TrainCommand& command, bool is_shown, WorkerEnd
   summary_.checkpoint = command.training.checkpoint_folder;
 }
 
-void TrainWatcher::log_opened(const std::shared_ptr<RunLog>& log) { ending_.set_log(log); }
+void TrainWatcher::log_opened(const std::shared_ptr<RunLog>& log) {
+  ending_.set_on_end([log](WorkerEnding::Kind kind, const std::string& cause) {
+    kind == WorkerEnding::Kind::kFailed ? log->failed(cause) : log->interrupted(cause);
+  });
+}
 
 void TrainWatcher::started(const StartReport& report) {
   summary_.start = report;

@@ -3,11 +3,11 @@
 #pragma once
 
 #include "dssync/training/trainer.h"
+#include "dssync/workers/worker_ending.h"
 #include "terminal/live_line.h"
 #include "train/train.h"
 #include "train/train_figures.h"
 #include "train/train_summary.h"
-#include "worker_ending.h"
 
 namespace dssync::cli {
 

@@ -10,6 +10,7 @@
 #include <pybind11/chrono.h>
 #include <pybind11/functional.h>
 #include <pybind11/stl.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/utils/pybind.h>
 
 #include "bindings.h"
@@ -38,15 +39,32 @@ std::vector<OptimizerState> optimizer_states(const State& state) {
   return result;
 }
 
-std::shared_ptr<World> make_world(Store store, Store news, int rank, int size, std::chrono::milliseconds timeout,
-                                  std::string address, ChannelFactory make_channel) {
-  return std::make_shared<World>(std::move(store),
-                                 WorldOptions{.rank = rank,
-                                              .size = size,
-                                              .timeout = timeout,
-                                              .address = std::move(address),
-                                              .make_channel = std::move(make_channel)},
-                                 std::move(news));
+// From the store in which a group meets, and this worker's number and the size in it, to the group.
+using PythonGroupMaker = std::function<Channel(const Store& store, int index, int size)>;
+
+// Groups meet in the world's own store, where a lost worker is heard of.
+class ChannelMaker {
+ public:
+  explicit ChannelMaker(PythonGroupMaker make) : make_(std::move(make)) {}
+
+  void set_store(const Store& store) { *store_ = store; }
+
+  Channel operator()(const std::vector<Rank>& members, int index, const std::string& name) const {
+    return make_(c10::make_intrusive<c10d::PrefixStore>(name, *store_), index, static_cast<int>(members.size()));
+  }
+
+ private:
+  PythonGroupMaker make_;
+  std::shared_ptr<Store> store_ = std::make_shared<Store>();  // shared by copies; known once there is a world
+};
+
+std::shared_ptr<World> make_world(Store store, Store liveness_connection, WorldOptions options,
+                                  PythonGroupMaker make_group) {
+  std::optional<ChannelMaker> maker;
+  if (make_group) options.make_channel = maker.emplace(std::move(make_group));
+  auto world = std::make_shared<World>(std::move(store), std::move(options), std::move(liveness_connection));
+  if (maker) maker->set_store(world->store());
+  return world;
 }
 
 // A Stepper with what it uses, ended without the GIL: threads that it waits for may need it.
@@ -103,10 +121,27 @@ std::pair<std::int64_t, Named> state_of(Averaging& averaging) {
 void bind_training(py::module_& module) {
   py::module_::import("torch.distributed");  // registers c10d's types
   py::class_<World, std::shared_ptr<World>>(module, "World")
-      .def(py::init(&make_world), py::arg("store"), py::arg("news").none(true), py::kw_only(), py::arg("rank"),
-           py::arg("size"), py::arg("timeout"), py::arg("address"), py::arg("make_channel").none(true), WithoutGil())
+      .def(py::init([](Store store, Store liveness_connection, int rank, int size, std::chrono::milliseconds timeout,
+                       std::string address, std::string run, int attempt, int number, std::string store_place,
+                       bool rank_0_serves_store, PythonGroupMaker make_group) {
+             return make_world(std::move(store), std::move(liveness_connection),
+                               {.rank = rank,
+                                .size = size,
+                                .timeout = timeout,
+                                .address = std::move(address),
+                                .run = {std::move(run), attempt},
+                                .number = number,
+                                .store_place = std::move(store_place),
+                                .rank_0_serves_store = rank_0_serves_store},
+                               std::move(make_group));
+           }),
+           py::arg("store"), py::arg("liveness_connection").none(true), py::kw_only(), py::arg("rank"), py::arg("size"),
+           py::arg("timeout"), py::arg("address"), py::arg("run"), py::arg("attempt"), py::arg("number"),
+           py::arg("store_place"), py::arg("rank_0_serves_store"), py::arg("make_group").none(true), WithoutGil())
       .def("agree", &World::agree, WithoutGil())
       .def("report_failure", &World::report_failure, WithoutGil())
+      .def("leave", &World::leave, WithoutGil())
+      .def_property_readonly("run", [](const World& world) { return to_text(world.membership().run); })
       .def(
           "discover_network", [](World& world) { return discover_network(world).file; }, WithoutGil());
 

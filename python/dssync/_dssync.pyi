@@ -50,14 +50,22 @@ class World:
     def __init__(
         self,
         store: Any,
-        news: Optional[Any],
+        liveness_connection: Optional[Any],
         *,
         rank: int,
         size: int,
         timeout: timedelta,
         address: str,
-        make_channel: Optional[Callable[[List[int], int, str], Any]],
+        run: str,
+        attempt: int,
+        number: int,
+        store_place: str,
+        rank_0_serves_store: bool,
+        make_group: Optional[Callable[[Any, int, int], Any]],
     ) -> None: ...
+    @property
+    def run(self) -> str: ...
+    def leave(self) -> None: ...
     def agree(self, topic: str, lines: List[str]) -> None: ...
     def report_failure(self, cause: str) -> None: ...
     def discover_network(self) -> str: ...

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import itertools
 import os
 import socket
+import weakref
 from datetime import timedelta
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
@@ -21,6 +23,14 @@ GroupMaker = Callable[[Any, int, int], Any]  # from a store, a rank and a size t
 
 OLD_TORCH = int(torch.__version__.split(".")[0]) < 2
 _worlds = itertools.count()  # made in this process: all ranks make them in the same order
+_present: "weakref.WeakSet[_dssync.World]" = weakref.WeakSet()
+
+
+@atexit.register
+def _leave() -> None:
+    """A rank that ends is no lost one, even where its program keeps its worlds to the end."""
+    for world in list(_present):
+        world.leave()
 
 
 def join(tensors: List[Tuple[str, torch.Tensor]], timeout: timedelta) -> Tuple[_dssync.World, torch.device]:
@@ -33,31 +43,36 @@ def join(tensors: List[Tuple[str, torch.Tensor]], timeout: timedelta) -> Tuple[_
             "in a program that torchrun started"
         )
     store = distributed_c10d._get_default_store()
-    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    prefix = f"dssync/{attempt}/{next(_worlds)}"
-    connection, news = _connections_to(store, timeout)
-    own = dist.PrefixStore(prefix, connection or store)
+    connection, liveness_connection = _connections_to(store, timeout)
     address = _own_address(store)
-    make_group: Optional[GroupMaker] = None
+    place = _place_of(store)
+    run, attempt = _run()
+    maker: Optional[GroupMaker] = None
 
-    def make_channel(members: List[int], index: int, name: str) -> Any:
-        assert make_group is not None  # the engine needs no groups for joining
-        return make_group(dist.PrefixStore(name, own), index, len(members))
+    def make_group(meeting: Any, index: int, members: int) -> Any:
+        assert maker is not None  # the engine needs no groups for joining
+        return maker(meeting, index, members)
 
     by_engine = OLD_TORCH and dist.get_backend() == "gloo"
     world = _dssync.World(
-        own,
-        news and dist.PrefixStore(prefix, news),
+        connection or store,
+        liveness_connection,
         rank=dist.get_rank(),
         size=dist.get_world_size(),
         timeout=timeout,
         address=address,
-        make_channel=None if by_engine else make_channel,
+        run=run,
+        attempt=attempt,
+        number=next(_worlds),
+        store_place=f"{place[0]}:{place[1]}" if place else "",
+        rank_0_serves_store=place is not None and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True",
+        make_group=None if by_engine else make_group,
     )
+    _present.add(world)
     with telling_others(world):
         device = _one_device(tensors)
         if not by_engine:
-            make_group = _group_maker(_backend_for(device), address, timeout)
+            maker = _group_maker(_backend_for(device), address, timeout)
     return world, device
 
 
@@ -81,6 +96,12 @@ def telling_others(world: _dssync.World) -> Iterator[None]:
     except BaseException as error:
         world.report_failure(f"{type(error).__name__}: {error}")
         raise
+
+
+def _run() -> Tuple[str, int]:
+    """The run and its attempt as torchrun names them; no name where torchrun has none."""
+    name = os.environ.get("TORCHELASTIC_RUN_ID", "none")
+    return ("" if name == "none" else name), int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
 _connected: Tuple[Any, Any, Any] = (None, None, None)  # a store, and two more connections to it

@@ -8,10 +8,11 @@ import shutil
 import signal
 import socket
 import subprocess
+import time
 
 import pytest
 from conftest import ENVIRONMENT, ROOT, TOOL
-from train_helper import (ENDLESS, SMALL, events, eventually, finish, free_port, needs_torch, ranks_by_hand, running, train,
+from train_helper import (ENDLESS, SMALL, events, eventually, finish, free_port, members, needs_torch, ranks_by_hand, running, train,
                           two_racks, variables, wait_for_iterations, worker_pid)
 
 pytestmark = needs_torch
@@ -35,6 +36,55 @@ def test_a_killed_worker_is_named_by_all_others(tmp_path, method):
     assert stderr.splitlines()[-1] == "dssync train: rank 3 was killed by signal 9 (Killed)"
     last = events(log)[-1]
     assert last["event"] == "failed" and "rank 3 was killed by signal 9" in last["cause"]
+
+
+@pytest.mark.parametrize("method", ["ds-sync", "bsp-ring", "asp"])
+def test_a_stopped_worker_is_named_by_all_others(tmp_path, method):
+    log = tmp_path / "run.jsonl"
+    with running("--workers", 4, "--method", method, *ENDLESS, "--log", log) as process:
+        wait_for_iterations(process, log)
+        stopped = time.monotonic()
+        os.kill(worker_pid(process, 2), signal.SIGSTOP)
+        # A worker ends as soon as it has said why.
+        for rank in (0, 1, 3):
+            eventually(lambda: f"dssync-rank-{rank}" not in members(process.pid).values(), f"the end of rank {rank}")
+        named = time.monotonic() - stopped
+        status, stdout, stderr = finish(process, 15)
+    seconds = time.monotonic() - stopped
+    print(f"{method}: the others named the stopped worker after {named:.1f} s, the run ended after {seconds:.1f} s")
+    assert status == 1 and stdout == ""
+    for rank in (0, 1, 3):
+        (line,) = lines_of_rank(stderr, rank)
+        assert "rank 2 gives no sign of life" in line
+    assert seconds < 15
+    last = events(log)[-1]
+    assert last["event"] == "failed" and "rank 2 gives no sign of life" in last["cause"]
+
+
+def test_a_stopped_rank_0_that_serves_the_store_is_named(tmp_path):
+    log, port = tmp_path / "run.jsonl", free_port()
+    with contextlib.ExitStack() as stack:
+        processes = [stack.enter_context(running(*ENDLESS, "--log", log, environment=variables(rank, 3, port))) for rank in range(3)]
+        wait_for_iterations(processes[0], log)
+        processes[0].send_signal(signal.SIGSTOP)
+        ended = [finish(process, 20) for process in processes[1:]]
+    for rank, (status, _, stderr) in enumerate(ended, start=1):
+        assert status == 1 and "rank 0 gives no sign of life" in lines_of_rank(stderr, rank)[-1], stderr
+
+
+def test_a_stopped_worker_that_goes_on_learns_that_it_was_given_up(tmp_path):
+    log, port = tmp_path / "run.jsonl", free_port()
+    with contextlib.ExitStack() as stack:
+        processes = [stack.enter_context(running(*ENDLESS, "--log", log, environment=variables(rank, 3, port))) for rank in range(3)]
+        wait_for_iterations(processes[0], log)
+        processes[2].send_signal(signal.SIGSTOP)
+        (others, _, first) = finish(processes[1], 20)
+        processes[2].send_signal(signal.SIGCONT)
+        (status, _, stderr) = finish(processes[2], 20)
+        finish(processes[0], 20)
+    assert others == 1 and "rank 2 gives no sign of life" in lines_of_rank(first, 1)[-1], first
+    assert status == 1 and re.search("rank 2 gives no sign of life|lost the store|the store is gone", stderr), stderr
+    assert not re.search("rank [01] gives no sign of life", stderr), stderr
 
 
 def test_a_killed_rank_0_is_named_too(tmp_path):
@@ -186,6 +236,23 @@ def test_a_differing_option_is_named():
     ended = ranks_by_hand(2, lambda rank: [*SMALL, "--learning-rate", 0.1 + 0.1 * rank, "--timeout", "20s"], 30)
     for rank, (status, _, stderr) in enumerate(ended):
         assert status == 1 and "learning rate" in lines_of_rank(stderr, rank)[-1]
+
+
+def test_a_process_of_another_run_is_refused(tmp_path):
+    log, port = tmp_path / "run.jsonl", free_port()
+    run = {"TORCHELASTIC_RUN_ID": "today"}
+    with contextlib.ExitStack() as stack:
+        processes = [stack.enter_context(running(*ENDLESS, "--log", log, environment=variables(rank, 2, port, **run))) for rank in (0, 1)]
+        wait_for_iterations(processes[0], log)
+        stale = variables(1, 2, port, TORCHELASTIC_RUN_ID="yesterday")
+        status, _, stderr = finish(stack.enter_context(running(*SMALL, environment=stale)), 30)
+        again = variables(1, 2, port)
+        status_again, _, stderr_again = finish(stack.enter_context(running(*SMALL, environment=again)), 30)
+        done = len(events(log))
+        wait_for_iterations(processes[0], log, done + 3)  # and the run goes on
+    assert status == 2
+    assert stderr == f"dssync train: rank 1: belongs to run yesterday, but the store at 127.0.0.1:{port} serves run today\n"
+    assert status_again == 2 and "two workers were started with the same rank" in stderr_again
 
 
 def test_a_rank_that_is_there_twice():

@@ -6,7 +6,8 @@ import re
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "python/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FOLDERS = ["docs", "src", "cli", "bench", "fuzz", "examples", "python", "tests"]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(page for folder in FOLDERS for page in sorted((ROOT / folder).rglob("*.md")))]
 
 
 class ReadmeTest(unittest.TestCase):

@@ -98,14 +98,14 @@ TEST_P(AveragesTest, OfEveryoneOnEveryNetworkEqualTheReference) {
       builder.add(lower_hierarchically(group, network.topology), size);
       builder.add(lower_to_servers(group, network.topology), size);
       const SharedChains chains = build(builder);
-      Engine engine(world, nullptr);
+      Engine engine(explained_by(world), nullptr);
       for (const std::int64_t length : kSizes) {
         std::vector<at::Tensor> vectors;
         for (const auto& chain : chains) {
           vectors.push_back(input(world.rank(), length, type));
           engine.average(vectors.back(), chain, 0, Seconds(0));
         }
-        engine.wait();
+        require_done(engine.wait());
         for (const at::Tensor& vector : vectors) {
           expect_close(vector, expected_average(group, length, type),
                        fmt::format("{}, {} elements, rank {}", network.name, length, world.rank()));
@@ -128,14 +128,14 @@ TEST_P(AveragesTest, OfGroupsOfEverySizeEqualTheReference) {
       builder.add(lower_hierarchically(group, topology), static_cast<int>(group.size()));
     }
     const SharedChains chains = build(builder);
-    Engine engine(world, nullptr);
+    Engine engine(explained_by(world), nullptr);
     for (std::size_t index = 0; index < groups.size(); ++index) {
       const Group& group = groups[index];
       const bool member = std::find(group.begin(), group.end(), world.rank()) != group.end();
       const at::Tensor before = input(world.rank(), 1009, type);
       const at::Tensor vector = before.clone();
       if (member) engine.average(vector, chains[index], 0, Seconds(0));
-      engine.wait();
+      require_done(engine.wait());
       expect_close(vector, member ? expected_average(group, 1009, type) : before.to(at::kDouble),
                    fmt::format("group {} at rank {}", index, world.rank()));
     }
@@ -153,13 +153,13 @@ TEST(EngineTest, ManyAveragesAtOnceStayMatched) {
     builder.add(lower_hierarchically(group, topology), 6);
     builder.add(lower_to_ring(group, topology), 6);
     const SharedChains chains = build(builder);
-    Engine engine(world, nullptr);
+    Engine engine(explained_by(world), nullptr);
     std::vector<at::Tensor> vectors;
     for (int number = 0; number < 200; ++number) {
       vectors.push_back(at::full({101 + number}, static_cast<double>(number * 10 + world.rank())));
       engine.average(vectors.back(), chains[static_cast<std::size_t>(number % 3 == 0)], number, Seconds(0));
     }
-    engine.wait();
+    require_done(engine.wait());
     for (int number = 0; number < 200; ++number) {
       EXPECT_TRUE(at::allclose(vectors[static_cast<std::size_t>(number)], at::full({101 + number}, number * 10 + 2.5)))
           << "average " << number << " at rank " << world.rank();
@@ -175,10 +175,10 @@ TEST(EngineTest, MembersEndWithTheSameBits) {
     ChainBuilder builder(world, topology);
     builder.add(lower_hierarchically(everybody(size), topology), size);
     const SharedChains chains = build(builder);
-    Engine engine(world, nullptr);
+    Engine engine(explained_by(world), nullptr);
     const at::Tensor vector = input(world.rank(), 5003, at::kFloat);
     engine.average(vector, chains.front(), 0, Seconds(0));
-    engine.wait();
+    require_done(engine.wait());
     results[static_cast<std::size_t>(world.rank())] = vector;
   });
   for (const at::Tensor& result : results) EXPECT_TRUE(at::equal(result, results.front()));
@@ -190,9 +190,9 @@ TEST(EngineTest, CountsTheBytesThatTheRingSends) {
     ChainBuilder builder(world, topology);
     builder.add(lower_to_ring(everybody(4), topology), 4);
     const SharedChains chains = build(builder);
-    Engine engine(world, nullptr);
+    Engine engine(explained_by(world), nullptr);
     engine.average(at::zeros({1000}), chains.front(), 0, Seconds(0));
-    engine.wait();
+    require_done(engine.wait());
     EXPECT_EQ(engine.take_bytes_sent(), 2 * 3 * 1000 * 4 / 4);
     EXPECT_EQ(engine.take_bytes_sent(), 0);
   });
@@ -208,7 +208,7 @@ TEST(EngineTest, EndsWhatIsUnderWayWithoutItsOwner) {
     results[static_cast<std::size_t>(world.rank())] = vector;
     ChainBuilder builder(world, topology);
     builder.add(lower_hierarchically(everybody(4), topology), 4);
-    Engine engine(world, nullptr);
+    Engine engine(explained_by(world), nullptr);
     engine.average(vector, build(builder).front(), 0, Seconds(0));
   });
   for (const at::Tensor& result : results) EXPECT_TRUE(at::equal(result, at::full({100'000}, 1.5)));
@@ -228,10 +228,10 @@ TEST(EngineTest, APeerThatGoesAwayEndsTheWaiting) {
                     world.abandon_channels();
                     return;
                   }
-                  Engine engine(world, nullptr);
+                  Engine engine(explained_by(world), nullptr);
                   engine.average(at::zeros({100}), chains.front(), 0, Seconds(0));
                   try {
-                    engine.wait();
+                    require_done(engine.wait());
                     ADD_FAILURE() << "an average without rank 2";
                   } catch (const PeerError& error) {
                     EXPECT_NE(std::string(error.what()).find("rank 2 failed: lost its data"), std::string::npos)

@@ -6,32 +6,61 @@
 
 #include <fmt/format.h>
 
-#include "dssync/planner/cost.h"
+#include "dssync/planner/traffic.h"
 
 namespace dssync {
 namespace {
 
-std::vector<Step> steps_of(const std::vector<Stage>& phase, Rank rank, double seconds_per_byte) {
+// A stage, and its number in the table of a plan; -1 outside of a plan.
+struct NumberedStage {
+  const Stage* stage;
+  int number;
+};
+using Phase = std::vector<NumberedStage>;
+
+std::vector<Step> steps_of(const Phase& phase, Rank rank, double seconds_per_byte) {
   std::vector<Step> steps;
-  for (const Stage& stage : phase) {
-    const auto self = std::find(stage.members.begin(), stage.members.end(), rank);
-    if (self == stage.members.end()) continue;
-    steps.push_back({stage.kind, stage.members, stage.bounds, static_cast<int>(self - stage.members.begin()), Channel(),
-                     seconds_per_byte, -1});
+  for (const auto& [stage, number] : phase) {
+    const auto self = std::find(stage->members.begin(), stage->members.end(), rank);
+    if (self == stage->members.end()) continue;
+    steps.push_back({.kind = stage->kind,
+                     .members = stage->members,
+                     .bounds = stage->bounds,
+                     .index = static_cast<int>(self - stage->members.begin()),
+                     .channel = Channel(),
+                     .seconds_per_byte = seconds_per_byte,
+                     .stage = number});
   }
   return steps;
 }
 
 // The time of the busiest link for each byte of the vector.
-double busiest(const Lowering& lowering, const Topology& topology) {
-  GroupLoad load = load_of(lowering, topology, 1);
-  load.latency = Seconds(0);
-  return load.duration(topology).count();
+double seconds_per_byte_of(const std::vector<Phase>& phases, const Topology& topology) {
+  Lowering lowering;
+  for (const Phase& phase : phases) {
+    std::vector<Stage>& stages = lowering.phases.emplace_back();
+    for (const NumberedStage& numbered : phase) stages.push_back(*numbered.stage);
+  }
+  return load_of(lowering, topology, 1).busiest(topology).count();
 }
 
-bool reduces(const std::vector<Stage>& phase) {
+bool reduces(const Phase& phase) {
   return std::any_of(phase.begin(), phase.end(),
-                     [](const Stage& stage) { return stage.kind != Stage::Kind::kAllGather; });
+                     [](const NumberedStage& numbered) { return numbered.stage->kind != Stage::Kind::kAllGather; });
+}
+
+Chain make_chain(const std::vector<Phase>& phases, Rank rank, const Topology& topology) {
+  Chain chain;
+  chain.seconds_per_byte = seconds_per_byte_of(phases, topology);
+  double most = 0;
+  for (const Phase& phase : phases) {
+    const double seconds_per_byte = seconds_per_byte_of({phase}, topology);
+    if (seconds_per_byte > most) chain.slowest = chain.phases.size();
+    most = std::max(most, seconds_per_byte);
+    chain.phases.push_back(steps_of(phase, rank, seconds_per_byte));
+    if (reduces(phase)) chain.reduced_after = chain.phases.size();
+  }
+  return chain;
 }
 
 }  // namespace
@@ -48,20 +77,29 @@ const char* name_of(Stage::Kind kind) {
   return "";
 }
 
-std::size_t ChainBuilder::add(const Lowering& lowering, int group_size, int round, double urgency) {
-  Chain chain;
-  chain.group_size = group_size;
-  chain.round = round;
-  chain.urgency = urgency;
-  double most = 0;
-  chain.seconds_per_byte = busiest(lowering, topology_);
-  for (const std::vector<Stage>& phase : lowering.phases) {
-    const double seconds_per_byte = busiest({{phase}}, topology_);
-    if (seconds_per_byte > most) chain.slowest = chain.phases.size();
-    most = std::max(most, seconds_per_byte);
-    chain.phases.push_back(steps_of(phase, world_.rank(), seconds_per_byte));
-    if (reduces(phase)) chain.reduced_after = chain.phases.size();
+std::size_t ChainBuilder::add(const Lowering& lowering, int group_size) {
+  std::vector<Phase> phases;
+  for (const std::vector<Stage>& stages : lowering.phases) {
+    Phase& phase = phases.emplace_back();
+    for (const Stage& stage : stages) phase.push_back({&stage, -1});
   }
+  Chain chain = make_chain(phases, world_.rank(), topology_);
+  chain.group_size = group_size;
+  chains_.push_back(std::move(chain));
+  return chains_.size() - 1;
+}
+
+std::size_t ChainBuilder::add(const StageTable& table, std::size_t round, std::size_t group, int group_size,
+                              double urgency) {
+  std::vector<Phase> phases;
+  for (const std::vector<int>& numbers : table.numbers_of(round, group)) {
+    Phase& phase = phases.emplace_back();
+    for (const int number : numbers) phase.push_back({&table.at(number).stage, number});
+  }
+  Chain chain = make_chain(phases, world_.rank(), topology_);
+  chain.group_size = group_size;
+  chain.round = static_cast<int>(round);
+  chain.urgency = urgency;
   chains_.push_back(std::move(chain));
   return chains_.size() - 1;
 }

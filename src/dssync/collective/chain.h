@@ -8,6 +8,7 @@
 
 #include "dssync/comm/c10d.h"
 #include "dssync/comm/world.h"
+#include "dssync/planner/stage_table.h"
 #include "dssync/planner/stages.h"
 
 namespace dssync {
@@ -47,7 +48,10 @@ class ChainBuilder {
   ChainBuilder(World& world, const Topology& topology) : world_(world), topology_(topology) {}
 
   // The number by which build() returns this worker's part; a group of one gives an empty chain.
-  std::size_t add(const Lowering& lowering, int group_size, int round = -1, double urgency = 0);
+  std::size_t add(const Lowering& lowering, int group_size);
+
+  // A group of a (canonical) round of a plan. REQUIRES: this worker is a member; the table is of `topology`.
+  std::size_t add(const StageTable& table, std::size_t round, std::size_t group, int group_size, double urgency);
 
   // Collective. Throws PeerError where a member doesn't come.
   std::vector<Chain> build();

@@ -7,15 +7,19 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include "dssync/collective/chain.h"
+#include "dssync/collective/explain.h"
 #include "dssync/collective/timeline.h"
 
 namespace dssync {
+
+class Conductor;
 
 // One operation of a plan's stage, as it was at this worker.
 struct StageUse {
@@ -25,26 +29,46 @@ struct StageUse {
   std::int64_t bytes = 0;  // that this worker sent
 };
 
+using AverageId = std::int64_t;  // ascending, in the order in which averages are handed in
+
+// How an average ended: done, or void with its cause. The slices of a void average may hold sums of some members, and
+// of some elements only: nobody may use their values.
+struct Outcome {
+  AverageId average = 0;
+  std::exception_ptr cause{};  // null: done. What Explain said of a failed channel, or what failed at this worker.
+
+  bool is_void() const { return cause != nullptr; }
+};
+
+// Throws the cause of the first one that is void.
+void require_done(const std::vector<Outcome>& outcomes);
+
+// A failure makes those averages void that use the channel that failed, and those that cannot be kept in order without
+// it (agenda.h). The others go on, and so does the engine: it takes new averages, and those in whole channels will be
+// done. Channels that failed are cut, so that their other members learn of it; whoever wants all of them cut does so.
 class Engine {
  public:
-  // Both must outlive the engine; `timeline` may be null.
-  Engine(World& world, Timeline* timeline);
+  // `timeline` may be null; otherwise it must outlive the engine.
+  Engine(Explain explain, Timeline* timeline);
 
-  // Waits for what is under way, or gives it up after a failure.
+  // Waits for what is under way. It ends by itself: done, by a cut channel, or by c10d's timeout.
   ~Engine();
 
   // Starts to replace the slices (contiguous, one dimension, one type) by their averages over the chain's group. They
-  // must not be touched before wait() has returned. Where the chain has several phases,
-  // long slices are averaged in pieces, so that one phase of a piece overlaps another phase of the next. `together` is
-  // what the network needs for all averages that are started with this one, so that pieces are as few as will do.
-  void average(at::TensorList slices, const std::shared_ptr<const Chain>& chain, std::int64_t iteration,
-               Seconds together);
+  // must not be touched before wait() has returned the outcome. Small slices travel as one and long ones in pieces
+  // (pieces.h). `together` is what the network needs for all averages that are started with this one.
+  AverageId average(at::TensorList slices, const std::shared_ptr<const Chain>& chain, std::int64_t iteration,
+                    Seconds together);
 
-  // Operations between workers are worth their fixed costs from about this size, unless the network is slow.
-  static constexpr std::int64_t kPieceBytes = 256 << 10;
+  enum class Until {
+    kAllEnded,   // nothing touches any slice any more
+    kFirstVoid,  // or, where one is void, at once: for whoever gives up then. Slices may still be in use, and until the
+                 // next call of average() or wait() nobody explains what else fails.
+  };
 
-  // Returns when all averages are done. Throws PeerError where one failed; the engine is of no use afterwards.
-  void wait();
+  // The outcomes of the averages that no wait() has told of yet, ascending: all of them, but for those that are still
+  // under way after kFirstVoid.
+  [[nodiscard]] std::vector<Outcome> wait(Until until = Until::kAllEnded);
 
   // By this worker, in all averages since the last call.
   std::int64_t take_bytes_sent();
@@ -53,8 +77,8 @@ class Engine {
   std::vector<StageUse> take_stage_uses();
 
  private:
-  class Conductor;
   std::unique_ptr<Conductor> conductor_;
+  AverageId next_ = 0;
 };
 
 }  // namespace dssync

@@ -3,57 +3,54 @@
 #include <algorithm>
 #include <utility>
 
-#include "dssync/planner/cost.h"
-#include "dssync/planner/stages.h"
+#include "dssync/planner/traffic.h"
 
 namespace dssync {
 namespace {
 
-const Group& group_of(const Round& round, Rank rank) {
-  return *std::find_if(round.groups.begin(), round.groups.end(), [rank](const Group& group) {
+// Index of the worker's group.
+std::size_t group_of(const Round& round, Rank rank) {
+  const auto found = std::find_if(round.groups.begin(), round.groups.end(), [rank](const Group& group) {
     return std::find(group.begin(), group.end(), rank) != group.end();
   });
+  return static_cast<std::size_t>(found - round.groups.begin());
 }
 
-double seconds_of_slowest_group(const Round& round, const Topology& network, double bytes) {
+double seconds_of_slowest_group(const StageTable& table, std::size_t round, std::size_t groups) {
   double most = 0;
-  for (const Group& group : round.groups) {
-    most = std::max(most, load_of(lower(group, network, bytes), network, bytes).duration(network).count());
+  for (std::size_t group = 0; group < groups; ++group) {
+    const GroupLoad load = load_of(table.lowering_of(round, group), table.network(), table.bytes());
+    most = std::max(most, load.duration(table.network()).count());
   }
   return most;
 }
 
-void number_stages(Chain& chain, const std::vector<std::vector<int>>& numbers) {
-  for (std::size_t phase = 0; phase < chain.phases.size(); ++phase) {
-    for (std::size_t index = 0; index < chain.phases[phase].size(); ++index) {
-      chain.phases[phase][index].stage = numbers[phase][index];
-    }
-  }
-}
-
 }  // namespace
+
+std::shared_ptr<const PlanProgram> make_plan_program(World& world, const Plan& plan,
+                                                     std::shared_ptr<const StageTable> table) {
+  auto program = std::make_shared<PlanProgram>(PlanProgram{.plan = plan,
+                                                           .schedule = ScheduleProgram(plan.rounds, plan.shards),
+                                                           .table = std::move(table),
+                                                           .chains = std::vector<Chain>(plan.rounds.size())});
+  const StageTable& stages = *program->table;
+  const std::vector<std::size_t>& rounds = stages.cycle().distinct();
+  ChainBuilder builder(world, stages.network());
+  for (const std::size_t round : rounds) {
+    const std::vector<Group>& groups = plan.rounds[round].groups;
+    const std::size_t own = group_of(plan.rounds[round], world.rank());
+    builder.add(stages, round, own, static_cast<int>(groups[own].size()),
+                seconds_of_slowest_group(stages, round, groups.size()));
+  }
+  std::vector<Chain> built = builder.build();
+  for (std::size_t i = 0; i < built.size(); ++i) program->chains[rounds[i]] = std::move(built[i]);
+  return program;
+}
 
 std::shared_ptr<const PlanProgram> make_plan_program(World& world, const Plan& plan, const Topology& network,
                                                      double bytes) {
   check_schedule(plan.rounds, world.size());
-  auto program = std::make_shared<PlanProgram>(PlanProgram{plan, ScheduleProgram(plan.rounds, plan.shards),
-                                                           StageTable(plan.rounds, plan.shards, network, bytes),
-                                                           std::vector<Chain>(plan.rounds.size())});
-  ChainBuilder builder(world, network);
-  std::vector<std::size_t> rounds;
-  for (std::size_t round = 0; round < plan.rounds.size(); ++round) {
-    if (program->schedule.canonical(round) != round) continue;
-    const Group& group = group_of(plan.rounds[round], world.rank());
-    builder.add(lower(group, network, bytes), static_cast<int>(group.size()), static_cast<int>(round),
-                seconds_of_slowest_group(plan.rounds[round], network, bytes));
-    rounds.push_back(round);
-  }
-  std::vector<Chain> built = builder.build();
-  for (std::size_t index = 0; index < built.size(); ++index) {
-    number_stages(built[index], program->stages.numbers_of(rounds[index], world.rank()));
-    program->chains[rounds[index]] = std::move(built[index]);
-  }
-  return program;
+  return make_plan_program(world, plan, std::make_shared<StageTable>(plan.rounds, plan.shards, network, bytes));
 }
 
 std::vector<Channel> channels_of(const Chain& chain) {

@@ -8,8 +8,8 @@
 #include "dssync/collective/chain.h"
 #include "dssync/collective/schedule_program.h"
 #include "dssync/comm/world.h"
-#include "dssync/monitor/stage_table.h"
 #include "dssync/planner/planner.h"
+#include "dssync/planner/stage_table.h"
 #include "dssync/topology/topology.h"
 
 namespace dssync {
@@ -17,12 +17,17 @@ namespace dssync {
 struct PlanProgram {
   Plan plan;
   ScheduleProgram schedule;
-  StageTable stages;
+  std::shared_ptr<const StageTable> table;
   std::vector<Chain> chains;  // by canonical round
 };
 
-// Lowers the plan's groups on `network` for a vector of so many bytes, makes and connects their process groups.
-// Collective. Throws PeerError where a member doesn't come.
+// Makes and connects the process groups for the stages of the table, which is the plan's. Collective. Throws PeerError
+// where a member doesn't come.
+std::shared_ptr<const PlanProgram> make_plan_program(World& world, const Plan& plan,
+                                                     std::shared_ptr<const StageTable> table);
+
+// Likewise, with the plan's groups lowered on `network` for a vector of so many bytes. Throws Error unless the plan
+// divides the workers of this world.
 std::shared_ptr<const PlanProgram> make_plan_program(World& world, const Plan& plan, const Topology& network,
                                                      double bytes);
 

@@ -1,4 +1,4 @@
-// Plans as workers carry them out: what the engine says about stages is what the monitor's table expects of them.
+// Plans as workers carry them out: what the engine says about stages is what the plan's table expects of them.
 #include "dssync/collective/plan_program.h"
 
 #include <map>
@@ -23,20 +23,20 @@ TEST(PlanProgramTest, StagesSendWhatTheTableSays) {
   const Plan plan = *Planner(topology, kBytes).best(0.3);
   run_ranks(6, [&](World& world) {
     const auto program = make_plan_program(world, plan, topology, kBytes);
-    Engine engine(world, nullptr);
+    Engine engine(explained_by(world), nullptr);
     int numbered = 0;
-    for (std::size_t round = 0; round < plan.rounds.size(); ++round) {
-      if (program->schedule.canonical(round) != round || program->chains[round].empty()) continue;
+    for (const std::size_t round : program->table->cycle().distinct()) {
+      if (program->chains[round].empty()) continue;
       const at::Tensor vector = at::ones({kElements}, at::kFloat);
       engine.average(vector, {program, &program->chains[round]}, 0, Seconds(1));
-      engine.wait();
+      require_done(engine.wait());
       std::map<int, double> sent;
       for (const StageUse& use : engine.take_stage_uses()) {
         EXPECT_LE(use.start, use.end);
         sent[use.stage] += static_cast<double>(use.bytes);
       }
       for (const auto& [stage, bytes] : sent) {
-        const TableStage& expected = program->stages.at(stage);
+        const TableStage& expected = program->table->at(stage);
         const auto& members = expected.stage.members;
         const auto self = std::find(members.begin(), members.end(), world.rank());
         ASSERT_NE(self, members.end());
@@ -56,9 +56,9 @@ TEST(PlanProgramTest, OutsideOfAPlanStagesHaveNoNumber) {
     ChainBuilder builder(world, topology);
     builder.add(lower(world.everyone(), topology, kBytes), 4);
     const std::vector<Chain> chains = builder.build();
-    Engine engine(world, nullptr);
+    Engine engine(explained_by(world), nullptr);
     engine.average(at::ones({kElements}, at::kFloat), std::make_shared<const Chain>(chains.front()), 0, Seconds(1));
-    engine.wait();
+    require_done(engine.wait());
     EXPECT_TRUE(engine.take_stage_uses().empty());
   });
 }

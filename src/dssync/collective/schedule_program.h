@@ -27,12 +27,8 @@ class ScheduleProgram {
   // every element meets every round. Neighbours with equal rounds are one slice.
   std::vector<ScheduledSlice> slices(std::int64_t size, std::int64_t iteration, int period = 1) const;
 
-  // The first round with the same groups as this one.
-  std::size_t canonical(std::size_t round) const { return canonical_[round]; }
-  std::size_t rounds() const { return canonical_.size(); }
-
  private:
-  std::vector<std::size_t> canonical_;
+  Cycle cycle_;
   int shards_;
 };
 

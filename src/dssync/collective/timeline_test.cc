@@ -21,8 +21,14 @@ TEST(TimelineTest, KeepsTheFirstSpansAndCountsTheRest) {
 
 TEST(TimelineTest, EventsCountFromTheOriginAndNameTheMembers) {
   const Clock::time_point origin = Clock::now();
-  const Span stage{
-      Span::Kind::kStage, "all-reduce", 4, origin + microseconds(10), origin + microseconds(35), 2, {1, 5}, 640};
+  const Span stage{.kind = Span::Kind::kStage,
+                   .name = "all-reduce",
+                   .iteration = 4,
+                   .start = origin + microseconds(10),
+                   .end = origin + microseconds(35),
+                   .round = 2,
+                   .members = {1, 5},
+                   .bytes = 640};
   const std::string events = trace_events({stage}, 5, origin);
   EXPECT_THAT(events, HasSubstr(R"("name":"all-reduce","cat":"stage","ph":"X","pid":5,"tid":1,"ts":10.0,"dur":25.0)"));
   EXPECT_THAT(events, HasSubstr(R"("iteration":4,"round":2,"bytes":640,"members":[1,5])"));
@@ -30,7 +36,8 @@ TEST(TimelineTest, EventsCountFromTheOriginAndNameTheMembers) {
 
 TEST(TimelineTest, AChangeOfThePlanSaysWhyInTheTrainingTrack) {
   const Clock::time_point origin = Clock::now();
-  const Span change{Span::Kind::kChange, "new plan: \"a\\b\"\n", 7, origin, origin, -1, {}, 0};
+  const Span change{
+      .kind = Span::Kind::kChange, .name = "new plan: \"a\\b\"\n", .iteration = 7, .start = origin, .end = origin};
   const std::string events = trace_events({change}, 3, origin);
   EXPECT_THAT(events, HasSubstr(R"("name":"new plan: \"a\\b\"\u000a","cat":"plan","ph":"X","pid":3,"tid":0)"));
 }
@@ -38,7 +45,13 @@ TEST(TimelineTest, AChangeOfThePlanSaysWhyInTheTrainingTrack) {
 TEST(TimelineTest, OverlappingStagesGetTracksOfTheirOwn) {
   const Clock::time_point origin = Clock::now();
   const auto stage = [&](int start, int end) {
-    return Span{Span::Kind::kStage, "s", 0, origin + microseconds(start), origin + microseconds(end), 0, {0, 1}, 1};
+    return Span{.kind = Span::Kind::kStage,
+                .name = "s",
+                .start = origin + microseconds(start),
+                .end = origin + microseconds(end),
+                .round = 0,
+                .members = {0, 1},
+                .bytes = 1};
   };
   const std::string events = trace_events({stage(0, 10), stage(5, 15), stage(12, 20)}, 0, origin);
   EXPECT_THAT(events, HasSubstr(R"("tid":1,"ts":0.0)"));

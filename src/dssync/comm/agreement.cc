@@ -1,12 +1,15 @@
-// World::agree: every worker compares what it has with rank 0's; the last one to do so tells all the outcome.
-// World::common: the last one to tell its lines finds those that all have.
+// agree: every worker compares what it has with rank 0's; the last one to do so tells all the outcome.
+// common: the last one to tell its lines finds those that all have.
+#include "dssync/comm/agreement.h"
+
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "dssync/comm/errors.h"
 #include "dssync/comm/store.h"
-#include "dssync/comm/world.h"
 
 namespace dssync {
 namespace {
@@ -46,47 +49,60 @@ std::string difference(const std::vector<std::string>& mine, const std::vector<s
 
 }  // namespace
 
-std::vector<std::string> World::common(const std::string& topic, const std::vector<std::string>& lines) {
-  const std::string key = fmt::format("dssync/agree/{}", agreements_++);
-  put_text(*store_, fmt::format("{}/{}", key, rank()), "=" + joined(lines));
-  if (store_->add(key + "/count", 1) == size()) {
-    std::vector<std::string> shared = split(get_text(*store_, key + "/0").substr(1));
-    for (Rank other = 1; other < size(); ++other) {
-      const std::vector<std::string> theirs = split(get_text(*store_, fmt::format("{}/{}", key, other)).substr(1));
+Agreement::Agreement(Waiting waiting) : waiting_(std::move(waiting)), store_(*waiting_.store) {}
+
+std::string Agreement::next_key() { return fmt::format("agree/{}", agreements_++); }
+
+bool Agreement::is_last(const std::string& key) { return store_.add(key + "/count", 1) == waiting_.size; }
+
+void Agreement::barrier(const std::string& name) {
+  const std::string key = fmt::format("barrier/{}", name);
+  put_text(store_, fmt::format("{}/{}", key, waiting_.rank), "here");
+  if (is_last(key)) put_text(store_, key + "/all", "here");
+  await(waiting_, key + "/all", fmt::format("waiting at '{}'", name), key);
+}
+
+std::vector<std::string> Agreement::common(const std::string& topic, const std::vector<std::string>& lines) {
+  const std::string key = next_key();
+  put_text(store_, fmt::format("{}/{}", key, waiting_.rank), "=" + joined(lines));
+  if (is_last(key)) {
+    std::vector<std::string> shared = split(get_text(store_, key + "/0").substr(1));
+    for (Rank other = 1; other < waiting_.size; ++other) {
+      const std::vector<std::string> theirs = split(get_text(store_, fmt::format("{}/{}", key, other)).substr(1));
       const std::set<std::string> known(theirs.begin(), theirs.end());
       std::erase_if(shared, [&known](const std::string& line) { return !known.contains(line); });
     }
-    put_text(*store_, key + "/outcome", "=" + joined(shared));
+    put_text(store_, key + "/outcome", "=" + joined(shared));
   }
-  await(key + "/outcome", fmt::format("comparing the {} with the other workers", topic), key);
-  return split(get_text(*store_, key + "/outcome").substr(1));
+  await(waiting_, key + "/outcome", fmt::format("comparing the {} with the other workers", topic), key);
+  return split(get_text(store_, key + "/outcome").substr(1));
 }
 
-void World::agree(const std::string& topic, const std::vector<std::string>& lines) {
-  const std::string key = fmt::format("dssync/agree/{}", agreements_++);
+void Agreement::agree(const std::string& topic, const std::vector<std::string>& lines) {
+  const std::string key = next_key();
   const std::string doing = fmt::format("comparing the {} with the other workers", topic);
-  put_text(*store_, fmt::format("{}/{}", key, rank()), "here");
-  if (rank() == 0) put_text(*store_, key + "/reference", joined(lines));
-  await(key + "/reference", doing, key);
+  put_text(store_, fmt::format("{}/{}", key, waiting_.rank), "here");
+  if (waiting_.rank == 0) put_text(store_, key + "/reference", joined(lines));
+  await(waiting_, key + "/reference", doing, key);
 
-  const std::string mine = difference(lines, split(get_text(*store_, key + "/reference")), rank());
+  const std::string mine = difference(lines, split(get_text(store_, key + "/reference")), waiting_.rank);
   if (!mine.empty()) {
-    const std::int64_t number = store_->add(key + "/differences", 1);
-    if (number <= kMostDifferences) put_text(*store_, fmt::format("{}/difference/{}", key, number), mine);
+    const std::int64_t number = store_.add(key + "/differences", 1);
+    if (number <= kMostDifferences) put_text(store_, fmt::format("{}/difference/{}", key, number), mine);
   }
-  if (store_->add(key + "/count", 1) == size()) {
+  if (is_last(key)) {
     std::string outcome;
-    const std::int64_t count = store_->add(key + "/differences", 0);
+    const std::int64_t count = store_.add(key + "/differences", 0);
     for (std::int64_t number = 1; number <= std::min(count, kMostDifferences); ++number) {
-      outcome += (number == 1 ? "" : "; ") + get_text(*store_, fmt::format("{}/difference/{}", key, number));
+      outcome += (number == 1 ? "" : "; ") + get_text(store_, fmt::format("{}/difference/{}", key, number));
     }
     if (count > kMostDifferences) outcome += fmt::format("; and {} more", count - kMostDifferences);
-    put_text(*store_, key + "/outcome", "=" + outcome);
+    put_text(store_, key + "/outcome", "=" + outcome);
   }
-  await(key + "/outcome", doing, key);
-  const std::string outcome = get_text(*store_, key + "/outcome").substr(1);
+  await(waiting_, key + "/outcome", doing, key);
+  const std::string outcome = get_text(store_, key + "/outcome").substr(1);
   if (!outcome.empty()) {
-    throw AgreementError(fmt::format("rank {}: the workers differ in their {}: {}", rank(), topic, outcome));
+    throw AgreementError(fmt::format("rank {}: the workers differ in their {}: {}", waiting_.rank, topic, outcome));
   }
 }
 

@@ -27,14 +27,24 @@ using Work = c10::intrusive_ptr<c10d::Work>;
 // Makes and connects a process group whose `size` members meet in `store`; this worker is number `index`.
 using GroupMaker = std::function<Channel(const Store& store, int index, int size)>;
 
-// Makes Gloo groups that share one device, and so one thread and one listening port: of the interface that
-// GLOO_SOCKET_IFNAME names, or of `address`. Throws Error where this PyTorch has no Gloo for C++. `losses` says which
-// workers are lost, in any thread; while there is something to say, nobody is waited for.
-GroupMaker gloo_groups(const std::string& address, std::chrono::milliseconds timeout,
-                       std::function<std::string()> losses);
+// Operations of one group that run side by side: Gloo's threads. (python/dssync/_joining.py makes its groups likewise.)
+inline constexpr int kChannelThreads = 4;
 
-// What waits in the group fails at once, here and at the other members, where the group can do that: those of
-// gloo_groups can, NCCL can, the Gloo of PyTorch 2 cannot. Thread-safe.
+#if TORCH_VERSION_MAJOR < 2
+// A process group whose connections can be cut; since 2.0 every Backend has abort() for that.
+class Cuttable {
+ public:
+  virtual ~Cuttable() = default;
+  virtual void cut() = 0;
+};
+#endif
+
+// Makes Gloo groups that share one device, and so one thread and one listening port: of the interface that
+// GLOO_SOCKET_IFNAME names, or of `address`. Throws Error where this PyTorch has no Gloo for C++.
+GroupMaker gloo_groups(const std::string& address, std::chrono::milliseconds timeout);
+
+// What waits in the group fails at once, here and at the other members; the group is of no use afterwards. Where PyTorch
+// is older than 2, it does nothing to groups that are not Cuttable. Takes milliseconds. Thread-safe.
 void cut(ChannelType& channel);
 
 // What c10d and ATen say in an error, without the place in their source and the stack of calls.

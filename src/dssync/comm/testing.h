@@ -2,10 +2,15 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <exception>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <typeinfo>
+#include <vector>
+
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include "dssync/comm/world.h"
 
@@ -15,6 +20,29 @@ namespace dssync::testing {
 // rethrows the exception of the lowest rank that threw one.
 void run_ranks(int size, const std::function<void(World&)>& work,
                std::chrono::milliseconds timeout = std::chrono::seconds(30));
+
+// A connection to a store that can stand still, as that of a stopped process does, or to one. Thread-safe.
+class StoppableConnection : public c10d::HashStore {
+ public:
+  explicit StoppableConnection(dssync::Store store) : store_(std::move(store)) {}
+  // No thread may be in a call when it is destroyed.
+
+  void stop();
+  void go_on();
+
+  void set(const std::string& key, const std::vector<std::uint8_t>& value) override;
+  std::vector<std::uint8_t> get(const std::string& key) override;
+  std::int64_t add(const std::string& key, std::int64_t value) override;
+  bool check(const std::vector<std::string>& keys) override;
+
+ private:
+  void pass();
+
+  const dssync::Store store_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_stopped_ = false;
+};
 
 // What `Expected`, and nothing derived from or above it, said.
 template <typename Expected, typename Work>

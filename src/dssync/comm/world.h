@@ -1,43 +1,26 @@
-// One worker among all: its rank, the c10d store, and the process groups that it shares with others.
+// One worker among all: a thin front over what finds the others (rendezvous), compares with them (agreement), connects
+// to them (channels) and watches them (liveness).
 //
 // Thread-safe where it says so; everything else is for one thread. Joining, agreeing and connecting are collective:
 // every worker calls them in the same order.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
-#include "dssync/base/error.h"
+#include "dssync/comm/agreement.h"
 #include "dssync/comm/c10d.h"
+#include "dssync/comm/channels.h"
+#include "dssync/comm/errors.h"
+#include "dssync/comm/liveness.h"
+#include "dssync/comm/membership.h"
 #include "dssync/launch/assignment.h"
 #include "dssync/topology/topology.h"
 
 namespace dssync {
-
-class Ticker;
-
-// A worker that others need is gone, silent or failed. The message names the rank and, where known, the cause.
-class PeerError : public Error {
- public:
-  using Error::Error;
-};
-
-// The workers were not given the same thing: model, plan, options. The message names the ranks and the difference.
-class AgreementError : public Error {
- public:
-  using Error::Error;
-};
-
-// Makes and connects the process group of `members`, in which this worker is number `index`, under a name that no other
-// group has. Called by the members alone.
-using ChannelFactory = std::function<Channel(const std::vector<Rank>& members, int index, const std::string& name)>;
 
 struct WorldOptions {
   int rank = 0;
@@ -45,17 +28,20 @@ struct WorldOptions {
   std::chrono::milliseconds timeout{60'000};  // for joining, connecting and every single stage of an average
   std::string address = "127.0.0.1";          // of the interface that carries the traffic of this worker
   ChannelFactory make_channel{};              // null: Gloo on `address`
+  RunId run{};                                // no name: that of the run that the store serves, else a new one
+  int number = 0;                             // of this world among those of its process, the same on all workers
+  std::string store_place{};                  // "HOST:PORT", for messages
+  bool rank_0_serves_store = false;           // then a store that does not answer is rank 0's silence
 };
-
-// Tells the workers of this store that one of them is lost, and how: for launchers, which see their processes die.
-void publish_loss(const Store& store, Rank rank, const std::string& description);
 
 class World {
  public:
-  // Joins: returns when all `size` workers are there. Throws PeerError that names the missing ones after the timeout.
-  // `news` is a second connection to the same store, on which this worker shows that it lives and learns how others
-  // fare; null for none.
-  World(Store store, WorldOptions options, Store news = Store());
+  // Joins: returns when all `size` workers are there. Throws PeerError that names the missing ones after the timeout,
+  // and InputError where this worker does not belong to the run that the store serves.
+  // `liveness_connection` is a second connection to the same store, on which this worker shows that it lives and learns
+  // how others fare, whatever the first one waits for. Without it (null), this worker is not watched, nor does it watch
+  // others; it only hears of losses that others publish.
+  World(Store store, WorldOptions options, Store liveness_connection = Store());
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -69,10 +55,17 @@ class World {
   std::vector<Rank> everyone() const;  // ascending
   const std::string& address() const { return options_.address; }
   std::chrono::milliseconds timeout() const { return options_.timeout; }
+  const Membership& membership() const { return membership_; }
+
+  // The run's part of the store. Its calls end within the timeout; what waits for a key in it fails as soon as a worker
+  // is lost. Thread-safe.
   const Store& store() const { return store_; }
 
   // Throws AgreementError on every worker unless all give the same lines. `topic` names what is compared ("model").
   void agree(const std::string& topic, const std::vector<std::string>& lines);
+
+  // The same for the network, which becomes the membership's.
+  void agree_on(const Topology& topology);
 
   // The lines that all workers give, in rank 0's order. Collective.
   std::vector<std::string> common(const std::string& topic, const std::vector<std::string>& lines);
@@ -93,40 +86,43 @@ class World {
   std::string unique(const std::string& use);
 
   // Gives up all process groups: whatever waits in them, here and at the other members, fails now instead of after the
-  // timeout. Later calls of channel() make new groups.
+  // timeout. Later calls of channel() make new groups. Thread-safe.
   void abandon_channels() noexcept;
 
-  // What has been told of lost workers, such as "rank 3 was killed by signal 9"; empty where all are there.
+  // What has been told of lost workers, such as "rank 3 was killed by signal 9"; empty where all are there. Half a
+  // second old at most. Asks nobody. Thread-safe.
+  std::string losses() const;
+
+  // Calls the listener for every lost worker, this one included, and where the store is lost (liveness.h). By then the
+  // process groups that this worker shares with the lost one are cut. Ends before the World. Thread-safe.
+  LossSubscription on_loss(LossListener listener);
+
+  // Tells all others why this worker gives up: they take it for lost. Never throws; takes a second at most.
   // Thread-safe.
-  std::string losses();
-
-  // Tells all others why this worker gives up. Never throws. Thread-safe.
   void report_failure(const std::string& cause) noexcept;
-  bool has_reported_failure() const { return has_reported_failure_; }
+  bool has_reported_failure() const { return liveness_->has_reported_failure(); }
 
-  // The error to throw after something done together with `members` failed with `what`: takes a few seconds to learn
-  // which worker failed, and why. Thread-safe.
+  // The error to throw after a call of c10d, done together with `members`, failed with `what`. For nothing else: what
+  // goes wrong in this worker (bad_alloc, a bad argument) is no peer's fault. Names the lost worker at once where it is
+  // known, and otherwise takes up to 4 s to learn who failed, left or is behind. Thread-safe.
   PeerError explain(const std::string& doing, const std::vector<Rank>& members, const std::string& what);
 
+  // From now on this worker is no longer watched, nor lost: it needs the others no more, and they should not need it.
+  // The end of a World does the same. Never throws. Thread-safe.
+  void leave() noexcept { liveness_->leave(); }
+
   // Seen by the others' explanations of a timeout. Thread-safe.
-  void set_progress(std::int64_t iteration) { progress_ = iteration; }
+  void set_progress(std::int64_t iteration) { liveness_->set_progress(iteration); }
 
  private:
-  void join();
-  void await(const std::string& key, const std::string& doing, const std::string& arrivals);
-
   WorldOptions options_;
   Store store_;
-  Store news_;  // for explaining and reporting, also while another thread waits for store_
-  std::mutex channels_mutex_;
-  std::map<std::string, Channel> channels_;
-  std::map<std::string, int> released_;  // how often, by name: names in the store are used once
-  int agreements_ = 0;                   // made so far: names the next one
-  int uses_ = 0;                         // made unique so far
-  int generation_ = 0;                   // of the channels
-  std::atomic<std::int64_t> progress_{0};
-  std::atomic<bool> has_reported_failure_{false};
-  std::unique_ptr<Ticker> pulse_;  // last: it uses the others
+  std::unique_ptr<Liveness> liveness_;
+  std::unique_ptr<Channels> channels_;
+  std::unique_ptr<Agreement> agreement_;
+  Membership membership_;
+  LossSubscription cut_on_loss_;  // after what it uses
+  int uses_ = 0;                  // made unique so far
 };
 
 }  // namespace dssync

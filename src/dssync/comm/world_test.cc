@@ -1,6 +1,8 @@
 #include "dssync/comm/world.h"
 
 #include <atomic>
+#include <chrono>
+#include <future>
 #include <string>
 #include <thread>
 
@@ -10,6 +12,7 @@
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include "dssync/comm/testing.h"
+#include "dssync/topology/read.h"
 
 namespace dssync {
 namespace {
@@ -136,6 +139,105 @@ TEST(WorldTest, APublishedLossExplainsAFailure) {
       EXPECT_STREQ(world.explain("averaging", {0, 1}, "Connection closed by peer").what(),
                    "rank 0: averaging: rank 1 failed: the disk is full");
     }
+  });
+}
+
+TEST(WorldTest, EveryKeyCarriesTheRunAndTheEpoch) {
+  const Store store = c10::make_intrusive<c10d::HashStore>();
+  World world(store, {.run = {"job7", 2}, .number = 5});
+  EXPECT_EQ(world.membership().run, (RunId{"job7", 2}));
+  EXPECT_EQ(world.membership().epoch, 0);
+  ASSERT_EQ(world.membership().members.size(), 1u);
+  EXPECT_EQ(world.membership().members[0].address, "127.0.0.1");
+  world.store()->set("some key", std::vector<std::uint8_t>{1});
+  EXPECT_TRUE(store->check({"dssync/job7/2/0/5/some key"}));
+}
+
+TEST(WorldTest, AProcessOfAnotherRunIsRefused) {
+  const Store store = c10::make_intrusive<c10d::HashStore>();
+  const World world(store, {.run = {"new", 0}});
+  EXPECT_EQ(message_of<InputError>([&] {
+              World(store, {.run = {"old", 0}, .store_place = "node1:29500"});
+            }),
+            "rank 0 belongs to run old, but the store at node1:29500 serves run new");
+}
+
+TEST(WorldTest, AProcessMayHaveSeveralWorlds) {
+  const Store store = c10::make_intrusive<c10d::HashStore>();
+  std::vector<std::thread> threads;
+  for (const int rank : {0, 1}) {
+    threads.emplace_back([&, rank] {
+      World first(store, {.rank = rank, .size = 2, .number = 0}, store);
+      World second(store, {.rank = rank, .size = 2, .number = 1}, store);
+      EXPECT_EQ(first.membership().run, second.membership().run);
+      first.barrier("here");
+      second.barrier("here");
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(WorldTest, TheNetworkThatWorkersAgreeOnIsTheMemberships) {
+  const Topology network = read_yaml_topology("hosts: [{name: \"h[0-1]\", nic: 1Gbps}]", "here").topology;
+  const Topology slower = read_yaml_topology("hosts: [{name: \"h[0-1]\", nic: 100Mbps}]", "here").topology;
+  run_ranks(2, [&](World& world) {
+    EXPECT_FALSE(world.membership().topology);
+    EXPECT_THAT(message_of<AgreementError>([&] { world.agree_on(world.rank() == 0 ? network : slower); }),
+                HasSubstr("the workers differ in their network: rank 1 has"));
+    world.agree_on(network);
+    ASSERT_TRUE(world.membership().topology);
+    EXPECT_EQ(world.membership().topology->workers(), 2);
+  });
+}
+
+TEST(WorldTest, AWorkerThatFailsIsNotWaitedForWhileConnecting) {
+  const auto start = std::chrono::steady_clock::now();
+  run_ranks(3, [&](World& world) {
+    if (world.rank() == 1) {
+      world.report_failure("the disk is full");
+    } else {
+      EXPECT_THAT(message_of<PeerError>([&] {
+                    world.channel({0, 1, 2}, "test");
+                  }),
+                  HasSubstr("connecting with ranks 0, 1, 2: rank 1 failed: the disk is full"));
+    }
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20)) << "the timeout is 30 s";
+}
+
+TEST(WorldTest, ALossCutsTheChannelsThatAreSharedWithTheLostOne) {
+  run_ranks(3, [&](World& world) {
+    if (world.rank() == 0) {
+      const Channel kept = world.channel({0, 1}, "test");
+      const Channel shared = world.channel({0, 2}, "test");
+      world.barrier("connected");
+      at::Tensor tensor = at::ones({3});
+      std::vector<at::Tensor> tensors = {tensor};
+      const Work work = shared->recv(tensors, 1, 0);
+      EXPECT_ANY_THROW(work->wait()) << "nobody sends";
+      EXPECT_THAT(world.explain("receiving", {0, 2}, "closed").what(), HasSubstr("rank 2 failed: the disk is full"));
+      kept->allreduce(tensors)->wait();
+      EXPECT_EQ(tensor.sum().item<float>(), 6);
+    } else if (world.rank() == 1) {
+      const Channel kept = world.channel({0, 1}, "test");
+      world.barrier("connected");
+      std::vector<at::Tensor> tensors = {at::ones({3})};
+      kept->allreduce(tensors)->wait();
+    } else {
+      const Channel shared = world.channel({0, 2}, "test");
+      world.barrier("connected");
+      world.report_failure("the disk is full");
+      // Until rank 0 has seen its own end cut: the connection is not closed from here before.
+    }
+  });
+}
+
+TEST(WorldTest, ListenersHearOfALoss) {
+  run_ranks(2, [&](World& world) {
+    std::promise<std::string> heard;
+    const LossSubscription subscription = world.on_loss([&](const Loss& loss) { heard.set_value(loss.text()); });
+    if (world.rank() == 1) world.report_failure("the disk is full");
+    EXPECT_EQ(heard.get_future().get(), "rank 1 failed: the disk is full");
   });
 }
 

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "dssync/base/error.h"
+#include "dssync/base/index.h"
 #include "dssync/discovery/fit.h"
 
 namespace dssync {
@@ -23,8 +24,6 @@ constexpr int kSmall = 4;    // hosts: fewer cannot fill an uplink that holds tw
 constexpr int kFew = 3;      // matchings where there are no racks
 
 constexpr double kUnmeasured = 1.25e9;  // bytes per second of a NIC that nothing is known about
-
-std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
 std::string rack_name(int rack) {
   return rack < 26 ? fmt::format("rack-{}", static_cast<char>('a' + rack)) : fmt::format("rack-{}", rack + 1);

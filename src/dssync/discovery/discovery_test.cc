@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "dssync/base/error.h"
+#include "dssync/base/index.h"
 #include "dssync/topology/read.h"
 #include "dssync/topology/routes.h"
 #include "dssync/topology/testing.h"
@@ -21,8 +22,6 @@
 
 namespace dssync {
 namespace {
-
-std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
 // All rates grow together; who crosses a link that is full stays.
 std::vector<double> max_min_rates(const Topology& topology, const std::vector<std::vector<LinkId>>& paths) {

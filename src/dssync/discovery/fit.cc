@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "dssync/base/index.h"
+
 namespace dssync {
 namespace {
 
@@ -19,8 +21,6 @@ constexpr double kSimilar = 0.85;    // of NICs
 constexpr std::size_t kAlike = 3;    // sums that show the capacity of an uplink
 constexpr int kSweeps = 12;
 constexpr int kPasses = 3;  // each with better NICs
-
-std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
 // The mean of both directions, or the one that was measured; 0 for none.
 double rate_of(const MeasuredMatching::Rates& rates) {
@@ -85,7 +85,7 @@ class Sharing {
       ++flows_[b];
     }
     std::sort(open_.begin(), open_.end(), [&](std::size_t a, std::size_t b) { return rates[a] < rates[b]; });
-    while (!open_.empty()) settle(pairs, rates);
+    while (!open_.empty()) fix_next_rates(pairs, rates);
   }
 
  private:
@@ -93,8 +93,8 @@ class Sharing {
     return {index(model_.rack[index(pair.first)]), index(model_.rack[index(pair.second)])};
   }
 
-  // Either the slowest NIC or the fullest uplink decides next.
-  void settle(const Matching& pairs, std::vector<double>& rates) {
+  // Either the slowest NIC or the fullest uplink decides next: the pairs that it holds up have their rates.
+  void fix_next_rates(const Matching& pairs, std::vector<double>& rates) {
     double share = std::numeric_limits<double>::infinity();
     std::size_t fullest = 0;
     for (std::size_t rack = 0; rack < flows_.size(); ++rack) {
@@ -108,8 +108,8 @@ class Sharing {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < open_.size(); ++i) {
       const auto [a, b] = racks_of(pairs[open_[i]]);
-      const bool settled = by_nic ? i == 0 : a == fullest || b == fullest;
-      if (!settled) {
+      const bool is_fixed = by_nic ? i == 0 : a == fullest || b == fullest;
+      if (!is_fixed) {
         open_[kept++] = open_[i];
         continue;
       }

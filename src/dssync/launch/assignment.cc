@@ -172,7 +172,9 @@ std::optional<Assignment> assignment_from(const Environment& environment) {
     find_store(reader, kTorchrun, *place);
     place->store_is_hosted = reader.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
     const auto attempt = reader.number("TORCHELASTIC_RESTART_COUNT", 0, std::numeric_limits<int>::max());
-    if (attempt) place->store_prefix = fmt::format("attempt-{}", *attempt);
+    place->run.attempt = static_cast<int>(attempt.value_or(0));
+    place->run.name = reader.text("TORCHELASTIC_RUN_ID").value_or("");
+    if (place->run.name == "none") place->run.name.clear();
     return place;
   }
   for (const Dialect& dialect : {kOpenMpi, kMpich}) {

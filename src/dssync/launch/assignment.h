@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "dssync/launch/run_id.h"
+
 namespace dssync {
 
 struct Assignment {
@@ -16,7 +18,7 @@ struct Assignment {
   std::uint16_t store_port = 29500;      // 0: any free port (only for a server whose port is passed on)
   bool store_is_hosted = false;          // somebody else (torchrun's agent, our launcher) runs the store's server;
                                          // otherwise rank 0 does
-  std::string store_prefix;              // of all keys; torchrun starts workers anew after a failure, on the same store
+  RunId run;                             // no name: the launcher did not say one, and rank 0 makes it
   std::string launcher;                  // for messages: "torchrun", "mpirun", "Slurm", "dssync"
 };
 
@@ -31,6 +33,9 @@ Environment process_environment();
 //
 // The store is at MASTER_ADDR and MASTER_PORT (29500). Without MASTER_ADDR it is on this machine where all workers are,
 // and under Slurm on the first host of the step, which runs task 0.
+//
+// The run is torchrun's (TORCHELASTIC_RUN_ID, where it is not torchrun's default "none"), with the number of its
+// restarts: torchrun starts workers anew after a failure, on the same store.
 //
 // An empty variable counts as not set. Throws InputError, naming the variable, its value and what was expected, where
 // some are missing or make no sense.

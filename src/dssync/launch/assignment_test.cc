@@ -46,6 +46,7 @@ const Variables kTorchrun = {{"RANK", "5"},
                              {"MASTER_ADDR", "node7"},
                              {"MASTER_PORT", "31234"},
                              {"TORCHELASTIC_USE_AGENT_STORE", "True"},
+                             {"TORCHELASTIC_RUN_ID", "job7"},
                              {"TORCHELASTIC_RESTART_COUNT", "2"}};
 
 const Variables kSlurm = {{"SLURM_PROCID", "3"},
@@ -70,7 +71,7 @@ TEST(PlaceTest, Torchrun) {
   EXPECT_EQ(place->store_host, "node7");
   EXPECT_EQ(place->store_port, 31234);
   EXPECT_TRUE(place->store_is_hosted);
-  EXPECT_EQ(place->store_prefix, "attempt-2");
+  EXPECT_EQ(place->run, (RunId{"job7", 2}));
   EXPECT_EQ(place->launcher, "torchrun");
 }
 
@@ -81,7 +82,11 @@ TEST(PlaceTest, VariablesSetByHand) {
   EXPECT_EQ(place->store_host, "10.1.2.3");
   EXPECT_EQ(place->store_port, 29500);
   EXPECT_FALSE(place->store_is_hosted);
-  EXPECT_EQ(place->store_prefix, "");
+  EXPECT_EQ(place->run, RunId{});
+}
+
+TEST(PlaceTest, TorchrunsDefaultIsNoNameOfARun) {
+  EXPECT_EQ(read(with(kTorchrun, {{"TORCHELASTIC_RUN_ID", "none"}}))->run, (RunId{"", 2}));
 }
 
 TEST(PlaceTest, OpenMpiOnOneMachine) {

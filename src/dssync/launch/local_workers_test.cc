@@ -13,15 +13,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "dssync/launch/process_watch.h"
+#include "dssync/launch/testing.h"
 
 namespace dssync {
 namespace {
 
 using std::chrono::milliseconds;
+using testing::adopt_orphans;
+using testing::all_children_end;
 using ::testing::ElementsAre;
+using testing::ForkedProcess;
 using ::testing::IsEmpty;
+using testing::kTestPatience;
 using ::testing::StartsWith;
+using testing::TextPipe;
 
 constexpr LocalWorkersOptions kHurried{.grace = milliseconds(20), .patience = milliseconds(200)};
 constexpr LocalWorkersOptions kPatient{.grace = kTestPatience, .patience = kTestPatience};
@@ -102,10 +107,10 @@ TEST(LocalWorkersTest, AStatusOtherThanZeroIsALoss) {
 }
 
 TEST(LocalWorkersTest, AnExceptionIsALineAndStatusOne) {
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   LocalWorkers workers(1, [](int, LauncherChannel&) -> int { throw std::runtime_error("no data"); });
   const Supervision report = workers.supervise();
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "rank 0: no data\n");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "rank 0: no data\n");
   ASSERT_EQ(report.lost.size(), 1U);
   EXPECT_EQ(report.lost[0].description, "ended with status 1");
 }
@@ -157,14 +162,14 @@ TEST(LocalWorkersTest, WorkersAreEasyToTellApart) {
 }
 
 TEST(LocalWorkersTest, BufferedTextIsWrittenOnce) {
-  testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStdout();
   std::printf("before ");
   LocalWorkers workers(2, [](int, LauncherChannel&) {
     std::printf("child ");
     return 0;
   });
   workers.supervise();
-  EXPECT_EQ(testing::internal::GetCapturedStdout(), "before child child ");
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "before child child ");
 }
 
 TEST(LocalWorkersTest, WorkersEndWithTheObject) {

@@ -10,10 +10,14 @@
 
 #include <gtest/gtest.h>
 
-#include "dssync/launch/process_watch.h"
+#include "dssync/launch/testing.h"
 
 namespace dssync {
 namespace {
+
+using testing::ForkedProcess;
+using testing::kTestPatience;
+using testing::TextPipe;
 
 TEST(StopSignalTest, TheHandlerRunsOnAnotherThread) {
   std::promise<std::pair<int, std::thread::id>> heard;

@@ -157,7 +157,7 @@ Adaptation::Adaptation(World& world, const Topology& nominal, const AdaptationOp
       planned_limit_(first_limit(options)),
       program_(std::move(first)) {
   if (options_.steer) control_.emplace(steering(options_, world.size()));
-  policy_.adopt(0, program_->plan, nominal);
+  policy_.adopt(0, program_->plan, program_->table);
   monitor_.adopt(0, policy_.table());
   counts_ = counts_one_host_each();
   thread_ = std::thread([this] { run(); });
@@ -310,7 +310,7 @@ void Adaptation::work_off(const std::vector<IterationRecord>& batch) {
 // may still be taken back. To connect groups again takes longest when the network is at its worst.
 void Adaptation::settle(std::int64_t last_iteration) {
   if (pending_ && last_iteration >= pending_->iteration) {
-    policy_.adopt(pending_->iteration, pending_->why.plan, pending_->why.network);
+    policy_.adopt(pending_->iteration, pending_->why.plan, pending_->why.table);
     monitor_.adopt(pending_->iteration, policy_.table());
     pending_.reset();
   }
@@ -334,7 +334,7 @@ std::optional<Plan> Adaptation::plan_for(const Topology& network) const {
 void Adaptation::prepare(PlanChange why) {
   decision_ = fingerprint(why);
   exchange(Message::kPlan, {});
-  ProgramChange change{0, why, make_plan_program(world_, why.plan, why.network, options_.bytes)};
+  ProgramChange change{0, why, make_plan_program(world_, why.plan, why.table)};
   retire_all_but(*change.program);
   program_ = change.program;
   change.iteration = agree_on_iteration();

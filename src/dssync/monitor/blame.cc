@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "dssync/base/index.h"
+
 namespace dssync {
 namespace {
 
@@ -19,8 +21,6 @@ constexpr double kSimilarFold = 1.25;
 constexpr double kNoticed = 0.1;
 // ... and they explain what it lacks if they send this part of that at least: they were counted for a little longer.
 constexpr double kMostOfIt = 0.6;
-
-std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
 struct Suspect {
   LinkId link = kNone;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "dssync/monitor/stage_judge.h"
-#include "dssync/monitor/stage_table.h"
+#include "dssync/planner/stage_table.h"
 
 namespace dssync {
 

@@ -12,7 +12,7 @@
 
 #include "dssync/monitor/observation.h"
 #include "dssync/monitor/sample.h"
-#include "dssync/monitor/stage_table.h"
+#include "dssync/planner/stage_table.h"
 
 namespace dssync {
 

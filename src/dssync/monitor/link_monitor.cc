@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "dssync/base/index.h"
 #include "dssync/monitor/blame.h"
 #include "dssync/monitor/cables.h"
 #include "dssync/monitor/history.h"
@@ -21,7 +22,7 @@ constexpr double kLeastCorrection = 1.1;
 // A suspect of which so much more was proven is none.
 constexpr double kCleared = 1.5;
 // Where probes have left several suspects for so many windows, the likely ones remain.
-constexpr std::int64_t kPatience = 4;
+constexpr std::int64_t kProbePatience = 4;
 // A suspect through which probes brought so much more of its capacity than through another is not likely.
 constexpr double kDistinct = 1.1;
 // After one has turned out to be faster, slow links are probed for so many windows: probes that meet other traffic find
@@ -44,32 +45,6 @@ constexpr double kAsSlow = 1.2;
 constexpr std::int64_t kFresh = 4;
 // Bytes on an interface for each byte of an average, at most: headers, acknowledgements, some that are sent again.
 constexpr double kFraming = 1.1;
-
-std::size_t index(int value) { return static_cast<std::size_t>(value); }
-
-struct LinkState {
-  double nominal = 0;
-  double capacity = 0;
-  double high = 0;
-  double proven = 0;  // lately, by stages and probes
-  double seen = 0;    // of that, by stages
-  double others = 0;  // what others put on it lately
-  double probed = 0;  // by the last probe
-  std::int64_t probed_at = -1;
-  std::int64_t slow_since = -1;
-  std::int64_t slow_until = -1;  // the last iteration in which it was slow beyond doubt; -1: never
-  double when_slow = 0;          // the least that it had since it became slow last
-  std::int64_t heard = -1;
-  int suspects = 0;  // group of links that could not be told apart; 0: none
-  std::int64_t suspected_since = -1;
-  double before = 0;       // it was suspected
-  bool accused = false;    // a probe that crosses it was as slow as it is said to be
-  double most_probed = 0;  // since it is suspected
-  int probes = 0;          // likewise
-  std::string reason;
-
-  bool slow() const { return slow_since >= 0; }
-};
 
 }  // namespace
 
@@ -110,7 +85,8 @@ class LinkMonitor::State {
       judge_.learn(verdicts_, table(), capacities());
     }
     grow_unheard();
-    settle();
+    restore_recovered_links();
+    end_decided_suspicions();
     stop_waiting_for_probes();
     report(before);
   }
@@ -178,6 +154,30 @@ class LinkMonitor::State {
   std::vector<LinkFinding> findings;
 
  private:
+  struct LinkState {
+    double nominal = 0;
+    double capacity = 0;
+    double high = 0;
+    double proven = 0;  // lately, by stages and probes
+    double seen = 0;    // of that, by stages
+    double others = 0;  // what others put on it lately
+    double probed = 0;  // by the last probe
+    std::int64_t probed_at = -1;
+    std::int64_t slow_since = -1;
+    std::int64_t slow_until = -1;  // the last iteration in which it was slow beyond doubt; -1: never
+    double when_slow = 0;          // the least that it had since it became slow last
+    std::int64_t heard = -1;
+    int suspects = 0;  // group of links that could not be told apart; 0: none
+    std::int64_t suspected_since = -1;
+    double before = 0;       // it was suspected
+    bool accused = false;    // a probe that crosses it was as slow as it is said to be
+    double most_probed = 0;  // since it is suspected
+    int probes = 0;          // likewise
+    std::string reason;
+
+    bool slow() const { return slow_since >= 0; }
+  };
+
   std::vector<double> capacities() const {
     std::vector<double> result;
     for (const LinkState& link : links_) result.push_back(link.capacity);
@@ -437,7 +437,7 @@ class LinkMonitor::State {
   void stop_waiting_for_probes() {
     for (LinkId link = 0; link < static_cast<LinkId>(links_.size()); ++link) {
       const LinkState& state = links_[index(link)];
-      if (state.suspects == 0 || now() - state.suspected_since < kPatience * options_.window) continue;
+      if (state.suspects == 0 || now() - state.suspected_since < kProbePatience * options_.window) continue;
       decide(state.suspects, [this](LinkId other) { return is_likely(other); });
     }
   }
@@ -488,13 +488,18 @@ class LinkMonitor::State {
     link.reason = std::move(reason);
   }
 
-  void settle() {
+  // A link that has nearly all of its capacity has all of it.
+  void restore_recovered_links() {
     for (LinkState& link : links_) {
       if (!link.slow() || link.capacity < options_.dead_band * link.nominal) continue;
       link.capacity = link.high = link.nominal;
       link.slow_since = -1;
       link.suspects = 0;
     }
+  }
+
+  // Where one suspect is left, it was that one.
+  void end_decided_suspicions() {
     std::vector<std::size_t> found;
     for (std::size_t link = 0; link < links_.size(); ++link) {
       if (links_[link].suspects != 0 && is_last_suspect(link)) found.push_back(link);

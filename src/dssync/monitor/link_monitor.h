@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "dssync/monitor/sample.h"
-#include "dssync/monitor/stage_table.h"
+#include "dssync/planner/stage_table.h"
 #include "dssync/topology/topology.h"
 
 namespace dssync {

@@ -6,12 +6,13 @@
 #include <tuple>
 #include <utility>
 
+#include "dssync/base/index.h"
+#include "dssync/monitor/raise.h"
+
 namespace dssync {
 namespace {
 
 constexpr double kBuffered = 256e3;  // bytes that a connection may hold back
-
-std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
 bool positive(double value) { return value > 0 && std::isfinite(value); }
 bool not_negative(double value) { return value >= 0 && std::isfinite(value); }
@@ -24,8 +25,6 @@ void tidy(std::vector<Sample>& samples, Bad bad, Key key) {
   const auto same = [key](const Sample& a, const Sample& b) { return key(a) == key(b); };
   samples.erase(std::unique(samples.begin(), samples.end(), same), samples.end());
 }
-
-void raise(double& value, double to) { value = std::max(value, to); }
 
 class Observer {
  public:

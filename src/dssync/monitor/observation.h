@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "dssync/monitor/sample.h"
-#include "dssync/monitor/stage_table.h"
+#include "dssync/planner/stage_table.h"
 
 namespace dssync {
 

@@ -13,7 +13,7 @@ namespace {
 constexpr int kQuiet = 16;  // memories without a change after which one of them is forgotten
 // A mean over many iterations is no noise, and it misses some of what is slow only for a moment: half the gain will do.
 constexpr double kSteady = 0.5;
-constexpr int kTurns = 3;             // of contention that comes and goes
+constexpr int kWaveTurns = 3;         // of contention that comes and goes
 constexpr double kSwing = 1.1;        // slower or faster than on average, or it is no turn
 constexpr std::size_t kKinds = 3;     // of networks that it leaves
 constexpr double kNoticeable = 1.05;  // of capacities
@@ -26,7 +26,7 @@ constexpr double kAlike = 1.5;         // capacities
 // A link that seems to be faster than the plan in force assumes must have shown this part of it lately, before another
 // plan relies on it; but a proof is awaited for so many iterations at most.
 constexpr double kProof = 0.5;
-constexpr std::int64_t kPatience = 8;
+constexpr std::int64_t kProofPatience = 8;
 constexpr std::size_t kKnown = 8;  // plans that are remembered
 constexpr std::size_t kNamedLinks = 4;
 constexpr double kMentioned = 0.1;  // of a link that others use
@@ -101,15 +101,14 @@ struct ReplanPolicy::Candidate {
 };
 
 // What the policy remembers.
-struct ReplanPolicy::Era {
-  std::shared_ptr<const StageTable> table;
+struct ReplanPolicy::State {
+  Plan plan;                                // in force
+  std::shared_ptr<const StageTable> table;  // its stages, on the network that it was made for
   std::shared_ptr<const StageTable> first;  // of the first plan
-  Plan plan;
-  std::optional<Topology> network;  // that the plan in force was made for
-  bool pending = false;             // a change was answered and not adopted yet
-  bool unrest = false;              // ... because of the network
-  int doublings = 0;                // of the memory
-  std::int64_t calm_since = 0;      // the last change, or the last doubling that was forgotten
+  bool pending = false;                     // a change was answered and not adopted yet
+  bool unrest = false;                      // ... because of the network
+  int doublings = 0;                        // of the memory
+  std::int64_t calm_since = 0;              // the last change, or the last doubling that was forgotten
   double credit = 0;
   std::optional<std::int64_t> awaiting_since;  // a proof
   std::int64_t wave = 0;                       // iterations since contention began to come and go; 0: it does not
@@ -117,7 +116,7 @@ struct ReplanPolicy::Era {
   // What the last change left, while it is on trial.
   struct Before {
     Plan plan;
-    Topology network;
+    std::shared_ptr<const StageTable> table;
     double seconds;  // that an iteration took
   };
   std::optional<Before> before;
@@ -137,36 +136,38 @@ struct ReplanPolicy::Era {
 };
 
 ReplanPolicy::ReplanPolicy(PlanFunction plan, double bytes, const PolicyOptions& options)
-    : plan_(std::move(plan)), bytes_(bytes), options_(options), era_(std::make_unique<Era>()) {}
+    : plan_(std::move(plan)), bytes_(bytes), options_(options), state_(std::make_unique<State>()) {}
 
 ReplanPolicy::~ReplanPolicy() = default;
 
-void ReplanPolicy::adopt(std::int64_t iteration, const Plan& plan, const Topology& network) {
-  era_->table = std::make_shared<StageTable>(plan.rounds, plan.shards, network, bytes_);
-  if (!era_->first) era_->first = era_->table;
-  era_->plan = plan;
-  era_->network = network;
-  era_->credit = 0;
-  era_->awaiting_since.reset();
+void ReplanPolicy::adopt(std::int64_t iteration, const Plan& plan, std::shared_ptr<const StageTable> table) {
+  state_->plan = plan;
+  state_->table = std::move(table);
+  if (!state_->first) state_->first = state_->table;
+  state_->credit = 0;
+  state_->awaiting_since.reset();
   ++changes_;
-  if (era_->unrest) ++era_->doublings;
-  era_->pending = era_->unrest = false;
-  era_->calm_since = iteration;
+  if (state_->unrest) ++state_->doublings;
+  state_->pending = state_->unrest = false;
+  state_->calm_since = iteration;
 }
 
-const Plan& ReplanPolicy::plan() const { return era_->plan; }
+const Plan& ReplanPolicy::plan() const { return state_->plan; }
 
-std::shared_ptr<const StageTable> ReplanPolicy::table() const { return era_->table; }
+std::shared_ptr<const StageTable> ReplanPolicy::table() const { return state_->table; }
+
+// That the plan in force was made for.
+const Topology& ReplanPolicy::planned_network() const { return state_->table->network(); }
 
 bool ReplanPolicy::needs_probe(const LinkMonitor& monitor) const {
-  const bool may_follow = era_->wave == 0 && monitor.recovering();
-  return monitor.undecided() || monitor.relapsing() || era_->awaiting_since || may_follow;
+  const bool may_follow = state_->wave == 0 && monitor.recovering();
+  return monitor.undecided() || monitor.relapsing() || state_->awaiting_since || may_follow;
 }
 
-bool ReplanPolicy::on_trial() const { return era_->before.has_value(); }
+bool ReplanPolicy::on_trial() const { return state_->before.has_value(); }
 
 std::int64_t ReplanPolicy::memory() const {
-  const double iterations = options_.memory_iterations * std::exp2(era_->doublings);
+  const double iterations = options_.memory_iterations * std::exp2(state_->doublings);
   return static_cast<std::int64_t>(std::min<double>(options_.longest_memory, iterations));
 }
 
@@ -177,7 +178,7 @@ double ReplanPolicy::iteration_seconds(const StageTable& table, const Topology& 
 
 void ReplanPolicy::remember(const LinkMonitor& monitor) {
   const std::int64_t iteration = monitor.last_iteration();
-  std::deque<Era::Past>& past = era_->past;
+  std::deque<State::Past>& past = state_->past;
   if (iteration < 0 || (!past.empty() && past.back().iteration == iteration)) return;
   auto network = std::make_shared<const Topology>(monitor.likely());
   if (!past.empty() && same_capacities(*past.back().network, *network)) {
@@ -186,12 +187,12 @@ void ReplanPolicy::remember(const LinkMonitor& monitor) {
     past.back().network = network;  // two of three iterations tell of it: the one before was like this, too
   }
   const double elapsed = monitor.elapsed_seconds(options_.overlap);
-  past.push_back({iteration, elapsed - std::exchange(era_->elapsed, elapsed), network});
+  past.push_back({iteration, elapsed - std::exchange(state_->elapsed, elapsed), network});
   const std::int64_t longest = std::max(options_.longest_memory, options_.wave_iterations);
   while (past.front().iteration <= iteration - longest) past.pop_front();
-  if (iteration - era_->calm_since > kQuiet * memory() && era_->doublings > 0) {
-    --era_->doublings;
-    era_->calm_since = iteration;
+  if (iteration - state_->calm_since > kQuiet * memory() && state_->doublings > 0) {
+    --state_->doublings;
+    state_->calm_since = iteration;
   }
 }
 
@@ -210,8 +211,8 @@ double ReplanPolicy::remembered_seconds(const StageTable& table, std::int64_t it
 // Of the last iterations: what the network was like, for how long, and from which one on.
 template <typename Action>
 void ReplanPolicy::for_each_network(std::int64_t iterations, Action action) const {
-  const std::deque<Era::Past>& past = era_->past;
-  const auto is_older = [&](const Era::Past& entry) { return entry.iteration <= past.back().iteration - iterations; };
+  const std::deque<State::Past>& past = state_->past;
+  const auto is_older = [&](const State::Past& entry) { return entry.iteration <= past.back().iteration - iterations; };
   for (auto first = std::find_if_not(past.begin(), past.end(), is_older); first != past.end();) {
     double seconds = 0;
     auto end = first;
@@ -223,7 +224,7 @@ void ReplanPolicy::for_each_network(std::int64_t iterations, Action action) cons
 
 // For this network, or one that is hardly different: to plan takes CPU time, and means over time change all the time.
 std::shared_ptr<const ReplanPolicy::Candidate> ReplanPolicy::ask(const Topology& network) {
-  std::deque<std::shared_ptr<const Candidate>>& known = era_->known;
+  std::deque<std::shared_ptr<const Candidate>>& known = state_->known;
   const auto found = std::find_if(known.begin(), known.end(), [&](const std::shared_ptr<const Candidate>& candidate) {
     return alike(candidate->network, network, kNoticeable);
   });
@@ -244,44 +245,45 @@ std::shared_ptr<const ReplanPolicy::Candidate> ReplanPolicy::ask(const Topology&
 
 // REQUIRES: a change is on trial.
 std::optional<PlanChange> ReplanPolicy::regret(const LinkMonitor& monitor) {
-  const std::int64_t age = monitor.last_iteration() - era_->calm_since + 1;
+  const std::int64_t age = monitor.last_iteration() - state_->calm_since + 1;
   if (age < kTrial) return std::nullopt;
   const double now = monitor.iteration_seconds(options_.overlap);
-  const bool is_worse = now > kWorse * era_->before->seconds;
+  const bool is_worse = now > kWorse * state_->before->seconds;
   const Topology network = monitor.estimated();
   // What slows it down may not have been found yet: whether that is the plan or the network is not to be told before.
-  const double explained = iteration_seconds(*era_->table, network, monitor.compute_seconds());
+  const double explained = iteration_seconds(*state_->table, network, monitor.compute_seconds());
   if (is_worse && now > kWorse * explained && age < 2 * kTrial) return std::nullopt;
-  const Era::Before before = *std::exchange(era_->before, std::nullopt);
-  if (!is_worse || is_another(network, *era_->network, before.network)) return std::nullopt;
-  era_->misled_by = era_->network;
-  era_->misled_at = monitor.last_iteration();
-  era_->without_it = before.seconds;
-  era_->pending = era_->unrest = true;
+  const State::Before before = *std::exchange(state_->before, std::nullopt);
+  if (!is_worse || is_another(network, planned_network(), before.table->network())) return std::nullopt;
+  state_->misled_by = planned_network();
+  state_->misled_at = monitor.last_iteration();
+  state_->without_it = before.seconds;
+  state_->pending = state_->unrest = true;
   return PlanChange{
-      before.plan,
-      before.network,
-      monitor.last_iteration(),
-      now,
-      before.seconds,
-      {},
-      fmt::format("{} per iteration instead of {} before the last change; back to the plan before ({})",
-                  format_duration(Seconds(now)), format_duration(Seconds(before.seconds)), rounds_of(before.plan))};
+      .plan = before.plan,
+      .network = before.table->network(),
+      .table = before.table,
+      .iteration = monitor.last_iteration(),
+      .seconds_before = now,
+      .seconds_after = before.seconds,
+      .explanation =
+          fmt::format("{} per iteration instead of {} before the last change; back to the plan before ({})",
+                      format_duration(Seconds(now)), format_duration(Seconds(before.seconds)), rounds_of(before.plan))};
 }
 
 // If a change was taken back and that did not help, it was the network: nothing is to be learned from it.
 void ReplanPolicy::forget_wrong_lesson(const LinkMonitor& monitor) {
-  if (!era_->misled_by || monitor.last_iteration() - era_->misled_at >= kLesson) return;
-  const bool is_back = monitor.last_iteration() - era_->calm_since + 1 >= kTrial;
-  const bool is_slow = monitor.iteration_seconds(options_.overlap) > kWorse * era_->without_it;
-  if (is_back && is_slow) era_->misled_by.reset();
+  if (!state_->misled_by || monitor.last_iteration() - state_->misled_at >= kLesson) return;
+  const bool is_back = monitor.last_iteration() - state_->calm_since + 1 >= kTrial;
+  const bool is_slow = monitor.iteration_seconds(options_.overlap) > kWorse * state_->without_it;
+  if (is_back && is_slow) state_->misled_by.reset();
 }
 
 // Whether a change was taken back a moment ago, or was made for a network much like this one.
 bool ReplanPolicy::is_ruled_out(const LinkMonitor& monitor) const {
-  if (!era_->misled_by) return false;
-  const std::int64_t since = monitor.last_iteration() - era_->misled_at;
-  return since < 2 * kTrial || (since < kLesson && alike(monitor.estimated(), *era_->misled_by));
+  if (!state_->misled_by) return false;
+  const std::int64_t since = monitor.last_iteration() - state_->misled_at;
+  return since < 2 * kTrial || (since < kLesson && alike(monitor.estimated(), *state_->misled_by));
 }
 
 // Whether links that seem to have become faster were seen to be, lately, or have not shown it since long: a plan that
@@ -290,45 +292,45 @@ bool ReplanPolicy::is_proven(const LinkMonitor& monitor, std::optional<std::int6
   bool proven = true;
   for (std::size_t link = 0; link < monitor.estimates().size(); ++link) {
     const LinkEstimate& estimate = monitor.estimates()[link];
-    const double assumed = era_->network->links()[link].capacity.bytes_per_second;
+    const double assumed = planned_network().links()[link].capacity.bytes_per_second;
     const bool relies_on_it = estimate.capacity.bytes_per_second > kAlike * assumed;
     if (relies_on_it && estimate.low.bytes_per_second < kProof * estimate.capacity.bytes_per_second) proven = false;
   }
   if (proven) return true;
-  era_->awaiting_since = since.value_or(monitor.last_iteration());
-  return monitor.last_iteration() - *era_->awaiting_since >= kPatience;
+  state_->awaiting_since = since.value_or(monitor.last_iteration());
+  return monitor.last_iteration() - *state_->awaiting_since >= kProofPatience;
 }
 
 // What the candidate saves now and over the memory: the lesser of the two.
 double ReplanPolicy::gain_now(const Candidate& candidate, const Topology& network, double compute) const {
-  const std::int64_t iterations = std::max(memory(), era_->wave);
+  const std::int64_t iterations = std::max(memory(), state_->wave);
   const auto gain = [](double after, double before) { return 1 - after / before; };
   return std::min(
-      gain(iteration_seconds(*candidate.table, network, compute), iteration_seconds(*era_->table, network, compute)),
+      gain(iteration_seconds(*candidate.table, network, compute), iteration_seconds(*state_->table, network, compute)),
       gain(remembered_seconds(*candidate.table, iterations, compute),
-           remembered_seconds(*era_->table, iterations, compute)));
+           remembered_seconds(*state_->table, iterations, compute)));
 }
 
 // If contention comes and goes, and so will go on: how many iterations ago it began. Otherwise 0. As the first plan
 // would feel it, since the one in force may have been made so that it does not.
 std::int64_t ReplanPolicy::wave_iterations(double compute) const {
-  const double mean = remembered_seconds(*era_->first, options_.wave_iterations, compute);
+  const double mean = remembered_seconds(*state_->first, options_.wave_iterations, compute);
   int turns = 0;
   std::optional<bool> slow;
   std::int64_t begin = 0;
   for_each_network(options_.wave_iterations, [&](const Topology& network, double /*seconds*/, std::int64_t first) {
-    const double seconds = iteration_seconds(*era_->first, network, compute);
+    const double seconds = iteration_seconds(*state_->first, network, compute);
     if (seconds < kSwing * mean && seconds * kSwing > mean) return;
     const bool is_slow = seconds > mean;
     if (slow && *slow != is_slow && turns++ == 0) begin = first;
     slow = is_slow;
   });
-  return turns < kTurns ? 0 : era_->past.back().iteration - begin + 1;
+  return turns < kWaveTurns ? 0 : state_->past.back().iteration - begin + 1;
 }
 
 // Time is what counts, so the mean is one of seconds per byte.
 Topology ReplanPolicy::mean_network(std::int64_t iterations) const {
-  std::vector<double> sums(era_->network->links().size(), 0);
+  std::vector<double> sums(planned_network().links().size(), 0);
   double time = 0;
   for_each_network(iterations, [&](const Topology& network, double seconds, std::int64_t /*first*/) {
     for (std::size_t link = 0; link < sums.size(); ++link) {
@@ -338,7 +340,7 @@ Topology ReplanPolicy::mean_network(std::int64_t iterations) const {
   });
   std::vector<Bandwidth> mean;
   for (const double sum : sums) mean.push_back({time / sum});
-  return era_->network->with_capacities(mean);
+  return planned_network().with_capacities(mean);
 }
 
 // Those that lasted longest, one of each kind.
@@ -363,7 +365,7 @@ std::vector<Topology> ReplanPolicy::usual_networks(std::int64_t iterations) cons
 std::shared_ptr<const ReplanPolicy::Candidate> ReplanPolicy::best_on_average(std::int64_t iterations, double compute) {
   std::vector<Topology> networks = usual_networks(iterations);
   networks.insert(networks.begin(), mean_network(iterations));
-  double least = (1 - kSteady * options_.least_gain) * remembered_seconds(*era_->table, iterations, compute);
+  double least = (1 - kSteady * options_.least_gain) * remembered_seconds(*state_->table, iterations, compute);
   std::shared_ptr<const Candidate> best;
   for (const Topology& network : networks) {
     const std::shared_ptr<const Candidate> candidate = ask(network);
@@ -378,54 +380,52 @@ std::shared_ptr<const ReplanPolicy::Candidate> ReplanPolicy::best_on_average(std
 
 std::optional<PlanChange> ReplanPolicy::consider(const LinkMonitor& monitor) {
   if (monitor.last_iteration() < 0) return std::nullopt;
-  if (era_->pending) return std::nullopt;
-  if (era_->before) return regret(monitor);
-  const std::optional<std::int64_t> awaiting_since = std::exchange(era_->awaiting_since, std::nullopt);
+  if (state_->pending) return std::nullopt;
+  if (state_->before) return regret(monitor);
+  const std::optional<std::int64_t> awaiting_since = std::exchange(state_->awaiting_since, std::nullopt);
   const double compute = monitor.compute_seconds();
-  era_->wave = wave_iterations(compute);
+  state_->wave = wave_iterations(compute);
   forget_wrong_lesson(monitor);
   if (!is_ruled_out(monitor) && !monitor.undecided() && !monitor.recovering()) {
     const Topology network = monitor.estimated();
     const std::shared_ptr<const Candidate> now = ask(network);
     const double gain = now->plan ? gain_now(*now, network, compute) : 0;
-    era_->credit = gain >= options_.least_gain ? era_->credit + gain : 0;
-    if (era_->credit >= options_.patience && is_proven(monitor, awaiting_since)) {
-      era_->unrest = true;
-      era_->before = {era_->plan, *era_->network, monitor.iteration_seconds(options_.overlap)};
-      return change(monitor, *now, "");
+    state_->credit = gain >= options_.least_gain ? state_->credit + gain : 0;
+    if (state_->credit >= options_.patience && is_proven(monitor, awaiting_since)) {
+      state_->unrest = true;
+      state_->before = {state_->plan, state_->table, monitor.iteration_seconds(options_.overlap)};
+      return propose(monitor, *now, "");
     }
   }
-  if (era_->wave == 0) return std::nullopt;
-  const std::shared_ptr<const Candidate> best = best_on_average(era_->wave, compute);
+  if (state_->wave == 0) return std::nullopt;
+  const std::shared_ptr<const Candidate> best = best_on_average(state_->wave, compute);
   if (!best) return std::nullopt;
-  era_->unrest = true;
-  return change(monitor, *best, "contention comes and goes: ");
+  state_->unrest = true;
+  return propose(monitor, *best, "contention comes and goes: ");
 }
 
 std::optional<PlanChange> ReplanPolicy::plan_anew(const LinkMonitor& monitor, const std::string& reason) {
-  era_->known.clear();
-  if (era_->pending) return std::nullopt;
+  state_->known.clear();
+  if (state_->pending) return std::nullopt;
   const std::shared_ptr<const Candidate> now = ask(monitor.estimated());
-  if (!now->plan || (now->plan->rounds == era_->plan.rounds && now->plan->shards == era_->plan.shards)) {
+  if (!now->plan || (now->plan->rounds == state_->plan.rounds && now->plan->shards == state_->plan.shards)) {
     return std::nullopt;
   }
-  era_->before.reset();  // it may well be slower
-  return change(monitor, *now, reason + ": ");
+  state_->before.reset();  // it may well be slower
+  return propose(monitor, *now, reason + ": ");
 }
 
-PlanChange ReplanPolicy::change(const LinkMonitor& monitor, const Candidate& candidate,
-                                const std::string& reason) const {
-  era_->pending = true;
+PlanChange ReplanPolicy::propose(const LinkMonitor& monitor, const Candidate& candidate, const std::string& reason) {
+  state_->pending = true;
   const double compute = monitor.compute_seconds();
-  PlanChange result{*candidate.plan,
-                    candidate.network,
-                    monitor.last_iteration(),
-                    iteration_seconds(*era_->table, candidate.network, compute),
-                    iteration_seconds(*candidate.table, candidate.network, compute),
-                    {},
-                    ""};
+  PlanChange result{.plan = *candidate.plan,
+                    .network = candidate.network,
+                    .table = candidate.table,
+                    .iteration = monitor.last_iteration(),
+                    .seconds_before = iteration_seconds(*state_->table, candidate.network, compute),
+                    .seconds_after = iteration_seconds(*candidate.table, candidate.network, compute)};
   for (std::size_t link = 0; link < result.network.links().size(); ++link) {
-    const Bandwidth from = era_->network->links()[link].capacity;
+    const Bandwidth from = planned_network().links()[link].capacity;
     const Bandwidth to = result.network.links()[link].capacity;
     const double fold = from.bytes_per_second / to.bytes_per_second;
     if (fold > kNoticeable || fold * kNoticeable < 1) {

@@ -7,8 +7,8 @@
 //     policy.remember(monitor);
 //   }
 //   if (auto change = policy.consider(monitor)) {
-//     ... make the groups of change->plan, lowered on change->network, agree on the iteration, switch ...
-//     policy.adopt(iteration, change->plan, change->network);  monitor.adopt(iteration, policy.table());
+//     ... make the groups of change->table, agree on the iteration, switch ...
+//     policy.adopt(iteration, change->plan, change->table);  monitor.adopt(iteration, change->table);
 //   }
 #pragma once
 
@@ -21,7 +21,9 @@
 #include <vector>
 
 #include "dssync/monitor/link_monitor.h"
+#include "dssync/monitor/plan_change.h"
 #include "dssync/planner/planner.h"
+#include "dssync/planner/stage_table.h"
 
 namespace dssync {
 
@@ -42,23 +44,6 @@ struct PolicyOptions {
   bool overlap = false;
 };
 
-// Why and to what.
-struct PlanChange {
-  Plan plan;
-  Topology network;            // to lower it on: the estimated one
-  std::int64_t iteration = 0;  // the last one that was known of
-  double seconds_before = 0;   // per iteration, expected of the plan in force on this network
-  double seconds_after = 0;    // of the new one
-  struct LinkChange {
-    LinkId link = kNone;
-    Bandwidth from;  // as the plan in force assumed
-    Bandwidth to;
-    Bandwidth others;  // as LinkEstimate
-  };
-  std::vector<LinkChange> links;
-  std::string explanation;  // one line for the log
-};
-
 class ReplanPolicy {
  public:
   // From a network to a plan, always the same one for the same network; nothing where there is none.
@@ -68,8 +53,8 @@ class ReplanPolicy {
   ReplanPolicy(PlanFunction plan, double bytes, const PolicyOptions& options = {});
   ~ReplanPolicy();
 
-  // The plan in force from this iteration on, and the network that it was lowered on. The first one, and every change.
-  void adopt(std::int64_t iteration, const Plan& plan, const Topology& network);
+  // The plan in force from this iteration on, and its stages. The first one, and every change.
+  void adopt(std::int64_t iteration, const Plan& plan, std::shared_ptr<const StageTable> table);
 
   // The plan in force, and its stages for LinkMonitor::adopt. REQUIRES: adopt was called.
   const Plan& plan() const;
@@ -98,9 +83,10 @@ class ReplanPolicy {
   int changes() const { return changes_; }
 
  private:
-  struct Era;
+  struct State;
   struct Candidate;
 
+  const Topology& planned_network() const;
   std::int64_t memory() const;
   std::optional<PlanChange> regret(const LinkMonitor& monitor);
   void forget_wrong_lesson(const LinkMonitor& monitor);
@@ -116,13 +102,13 @@ class ReplanPolicy {
   Topology mean_network(std::int64_t iterations) const;
   std::vector<Topology> usual_networks(std::int64_t iterations) const;
   std::shared_ptr<const Candidate> best_on_average(std::int64_t iterations, double compute);
-  PlanChange change(const LinkMonitor& monitor, const Candidate& candidate, const std::string& reason) const;
+  PlanChange propose(const LinkMonitor& monitor, const Candidate& candidate, const std::string& reason);
 
   PlanFunction plan_;
   double bytes_;
   PolicyOptions options_;
   int changes_ = -1;
-  std::unique_ptr<Era> era_;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace dssync

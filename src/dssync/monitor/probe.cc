@@ -6,12 +6,13 @@
 #include <set>
 #include <tuple>
 
+#include "dssync/base/index.h"
 #include "dssync/topology/routes.h"
 
 namespace dssync {
 namespace {
 
-constexpr int kTurns = 3;
+constexpr int kProbeTurns = 3;
 constexpr double kTurnSeconds = 0.02;      // of a link, if it is as slow as it seems
 constexpr double kLeastBytes = 64 * 1024;  // of a transfer: less says more about the hosts than about the network
 constexpr double kEnough = 4;              // how many times faster than it seems a link can turn out to be in one probe
@@ -19,8 +20,6 @@ constexpr int kSuspect = 10;               // as doubtful as a link can be
 constexpr std::size_t kMostLinks = 64;
 constexpr int kMostPairs = 8;
 constexpr int kMostPartners = 32;  // that are looked at for a pair
-
-std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
 class ProbePlanner {
  public:
@@ -45,7 +44,7 @@ class ProbePlanner {
     for (const LinkId link : doubtful_) {
       if (targets_ < kMostLinks) add(link);
     }
-    probe_.turns = kTurns;
+    probe_.turns = kProbeTurns;
     return std::move(probe_);
   }
 
@@ -86,7 +85,7 @@ class ProbePlanner {
     const auto [feared, seconds] = feared_capacity_and_seconds(link);
     const double bytes = std::max(kLeastBytes, feared * seconds / static_cast<double>(pairs.size()));
     for (const auto& [from, to] : pairs) probe_.transfers.push_back({from, to, bytes});
-    probe_.seconds = std::max(probe_.seconds, kTurns * bytes * static_cast<double>(pairs.size()) / feared);
+    probe_.seconds = std::max(probe_.seconds, kProbeTurns * bytes * static_cast<double>(pairs.size()) / feared);
   }
 
   std::vector<LinkId> path(Rank from, Rank to) const {

@@ -6,14 +6,12 @@
 #include <tuple>
 #include <utility>
 
+#include "dssync/base/index.h"
+#include "dssync/monitor/raise.h"
 #include "dssync/topology/routes.h"
 
 namespace dssync {
 namespace {
-
-std::size_t index(int value) { return static_cast<std::size_t>(value); }
-
-void raise(double& value, double to) { value = std::max(value, to); }
 
 bool is_of(const ProbeSample& probe, const Topology& topology) {
   return std::min(probe.from, probe.to) >= 0 && std::max(probe.from, probe.to) < topology.workers();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "dssync/base/index.h"
+
 namespace dssync {
 namespace {
 
@@ -10,8 +12,6 @@ constexpr double kUncalibrated = 2.0;
 // The part of a stage's overhead that is in proportion to what its links need: headers. The rest (CPUs, pipelines that
 // fill) takes the same time on links that have become slow.
 constexpr double kHeaders = 1.05;
-
-std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
 double expected(const TableStage& stage, const IterationView& view, const std::vector<double>& capacities) {
   double busiest = 0;

@@ -8,7 +8,7 @@
 #include "dssync/monitor/history.h"
 #include "dssync/monitor/observation.h"
 #include "dssync/monitor/overhead.h"
-#include "dssync/monitor/stage_table.h"
+#include "dssync/planner/stage_table.h"
 
 namespace dssync {
 

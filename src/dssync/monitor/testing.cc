@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "dssync/base/index.h"
 #include "dssync/planner/planner.h"
 #include "dssync/topology/routes.h"
 #include "dssync/topology/testing.h"
@@ -13,8 +14,6 @@ namespace dssync::testing {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-
-std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
 // Something that is transferred, at a rate that others share.
 struct Flow {
@@ -335,7 +334,8 @@ AdaptiveRun::AdaptiveRun(const Topology& nominal, const Options& options)
       policy([options](const Topology& network) { return Planner(network, options.bytes).best(options.disagreement); },
              options.bytes, options.policy),
       options_(options) {
-  policy.adopt(0, *Planner(nominal, options.bytes).best(options.disagreement), nominal);
+  const Plan first = *Planner(nominal, options.bytes).best(options.disagreement);
+  policy.adopt(0, first, std::make_shared<StageTable>(first.rounds, first.shards, nominal, options.bytes));
   monitor.adopt(0, policy.table());
   simulation.adopt(policy.table());
 }
@@ -344,7 +344,7 @@ double AdaptiveRun::iterations(int count) {
   const double start = simulation.now();
   for (int i = 0; i < count; ++i) {
     if (pending_ && iteration >= switch_at_) {
-      policy.adopt(iteration, pending_->plan, pending_->network);
+      policy.adopt(iteration, pending_->plan, pending_->table);
       monitor.adopt(iteration, policy.table());
       simulation.adopt(policy.table());
       pending_.reset();

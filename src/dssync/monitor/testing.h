@@ -16,7 +16,7 @@
 #include "dssync/monitor/policy.h"
 #include "dssync/monitor/probe.h"
 #include "dssync/monitor/sample.h"
-#include "dssync/monitor/stage_table.h"
+#include "dssync/planner/stage_table.h"
 #include "dssync/topology/topology.h"
 
 namespace dssync::testing {

@@ -1,4 +1,4 @@
-// What a schedule costs on a network: the load of every link, and the time of an iteration that follows. Pure;
+// What a schedule costs on a network: the mean load of every link, and the time of an iteration that follows. Pure;
 // thread-safe.
 //
 // An iteration takes as long as its busiest link (bytes / capacity, both directions apart) plus the latency of its
@@ -7,25 +7,14 @@
 // what filling and draining the pipeline adds where averages go through several phases.
 #pragma once
 
-#include <utility>
 #include <vector>
 
 #include "dssync/planner/schedule.h"
 #include "dssync/planner/stages.h"
+#include "dssync/planner/traffic.h"
 #include "dssync/topology/topology.h"
 
 namespace dssync {
-
-// The bytes that one average of one group puts on each link it uses, and the latency of its steps.
-struct GroupLoad {
-  std::vector<std::pair<LinkId, double>> bytes;  // ascending links
-  Seconds latency{0};
-
-  // The busiest link's time plus latency.
-  Seconds duration(const Topology& topology) const;
-};
-
-GroupLoad load_of(const Lowering& lowering, const Topology& topology, double bytes);
 
 struct LinkUse {
   double bytes_per_iteration = 0;
@@ -45,7 +34,18 @@ struct Cost {
   std::vector<LinkUse> links;   // by LinkId, means over the cycle
 };
 
-// REQUIRES: schedule not empty; 1 <= shards.
+// What a round puts on the network for each shard that uses it.
+struct RoundLoad {
+  LinkLoads bytes;
+  Seconds latency{0};
+  // Of the worst group: the time of all phases but the slowest, in relation to the busiest link's for all together.
+  double other_phases = 0;
+};
+
+// From the loads of the distinct rounds, in the order of cycle.distinct(). REQUIRES: 1 <= shards.
+Cost cost_of(const Cycle& cycle, const std::vector<RoundLoad>& distinct, int shards, const Topology& topology);
+
+// With every group lowered as suits `topology` best. REQUIRES: schedule not empty; 1 <= shards.
 Cost cost_of(const Schedule& schedule, int shards, const Topology& topology, double bytes);
 
 // Of one average per iteration that is carried out like this.

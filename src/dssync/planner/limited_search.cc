@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "dssync/base/index.h"
 #include "dssync/planner/cadence.h"
 #include "dssync/planner/cost.h"
 #include "dssync/planner/grid.h"
@@ -19,14 +20,11 @@
 namespace dssync {
 namespace {
 
-constexpr double kTolerance = 1e-9;
 // Up to this many workers divisions are improved by exchanges; beyond this many, fewer recipes are tried.
 constexpr int kFewWorkers = 10;
 constexpr int kManyWorkers = 256;
 // What mixes more slowly than this takes too long to estimate, so beyond kMeasuredWorkers it is left out.
 constexpr double kSlowMixing = 0.9;
-
-std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
 // How things that are too many for one group are shuffled.
 enum class Shuffle {
@@ -452,7 +450,7 @@ double LimitedSearch::disagreement_with(Base& base, int idle, double limit) {
 
 // The most idle rounds, but at least `least`, that keep S within the limit; kNone where not even `least` does.
 int LimitedSearch::most_idle(Base& base, int least, double limit) {
-  const double enough = limit + kTolerance;
+  const double enough = limit + kSearchTolerance;
   const auto fits = [&](int idle) { return disagreement_with(base, idle, enough) <= enough; };
   int high = std::max(0, kMaxCycle - static_cast<int>(base.rounds.size()));
   if (least > high || !fits(least)) {
@@ -499,7 +497,7 @@ std::optional<Found> LimitedSearch::best(double disagreement) {
     }
   }
   // Estimates are on the safe side, so the tightest limit of all may have been missed.
-  if (!found && disagreement + kTolerance >= smallest_disagreement()) {
+  if (!found && disagreement + kSearchTolerance >= smallest_disagreement()) {
     found = realize(*smallest_->second, 0);
   }
   return found;

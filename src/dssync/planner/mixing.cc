@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "dssync/base/index.h"
+
 namespace dssync {
 namespace {
 
@@ -27,8 +29,6 @@ constexpr double kEstimateMargin = 1.03;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 using Vector = std::vector<double>;
-
-std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
 // Blocks that grow by merging.
 class Partition {
@@ -66,25 +66,6 @@ class Partition {
 
   std::vector<int> parent_;
   int blocks_;
-};
-
-// The rounds of a cycle with repetitions told apart from news.
-struct Cycle {
-  std::vector<const Round*> distinct;
-  std::vector<std::size_t> kind;  // of each iteration: an index into distinct
-
-  explicit Cycle(const Schedule& schedule) {
-    for (const Round& round : schedule) {
-      std::size_t k = 0;
-      while (k < distinct.size() && distinct[k]->groups != round.groups) {
-        ++k;
-      }
-      if (k == distinct.size()) {
-        distinct.push_back(&round);
-      }
-      kind.push_back(k);
-    }
-  }
 };
 
 std::vector<int> group_of(const Round& round, int workers) {
@@ -125,10 +106,10 @@ bool commute(const Round& a, const Round& b, int workers) {
   return true;
 }
 
-bool all_commute(const Cycle& cycle, int workers) {
-  for (std::size_t i = 0; i < cycle.distinct.size(); ++i) {
+bool all_commute(const Schedule& schedule, const Cycle& cycle, int workers) {
+  for (std::size_t i = 0; i < cycle.distinct().size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
-      if (!commute(*cycle.distinct[i], *cycle.distinct[j], workers)) {
+      if (!commute(schedule[cycle.distinct()[i]], schedule[cycle.distinct()[j]], workers)) {
         return false;
       }
     }
@@ -136,30 +117,30 @@ bool all_commute(const Cycle& cycle, int workers) {
   return true;
 }
 
-bool joins_all(const Cycle& cycle, int workers) {
+bool joins_all(const Schedule& schedule, const Cycle& cycle, int workers) {
   Partition all(workers);
-  for (const Round* round : cycle.distinct) {
-    all.merge(*round);
+  for (const std::size_t round : cycle.distinct()) {
+    all.merge(schedule[round]);
   }
   return all.blocks() == 1;
 }
 
 // S if the rounds commute, and no more than S if they don't: what is constant on the blocks of the join passes any
 // rounds unharmed. REQUIRES: the join of all rounds is one block.
-double count_disagreement(const Cycle& cycle, int workers) {
+double count_disagreement(const Schedule& schedule, const Cycle& cycle, int workers) {
   std::map<std::vector<bool>, int> blocks_of;  // by the set of kinds joined
   double total = 0;
-  const std::size_t length = cycle.kind.size();
+  const std::size_t length = cycle.length();
   for (std::size_t t = 0; t < length; ++t) {
-    std::vector<bool> joined(cycle.distinct.size(), false);
+    std::vector<bool> joined(cycle.distinct().size(), false);
     for (std::size_t age = 0; age < length; ++age) {
-      joined[cycle.kind[(t + length - age) % length]] = true;
+      joined[cycle.kind_of((t + length - age) % length)] = true;
       auto [entry, is_new] = blocks_of.try_emplace(joined, 0);
       if (is_new) {
         Partition join(workers);
         for (std::size_t k = 0; k < joined.size(); ++k) {
           if (joined[k]) {
-            join.merge(*cycle.distinct[k]);
+            join.merge(schedule[cycle.distinct()[k]]);
           }
         }
         entry->second = join.blocks();
@@ -380,10 +361,10 @@ struct Structure {
 
   Structure(const Schedule& its_schedule, int its_workers)
       : schedule(its_schedule), workers(its_workers), cycle(its_schedule) {
-    if (!joins_all(cycle, workers)) {
+    if (!joins_all(schedule, cycle, workers)) {
       family = Family::kApart;
     } else {
-      family = all_commute(cycle, workers) ? Family::kCommuting : Family::kGeneral;
+      family = all_commute(schedule, cycle, workers) ? Family::kCommuting : Family::kGeneral;
     }
   }
 };
@@ -401,7 +382,7 @@ double disagreement_of(const Structure& structure, double norm) {
     return kInfinity;
   }
   if (structure.family == Family::kCommuting) {
-    return count_disagreement(structure.cycle, structure.workers);
+    return count_disagreement(structure.schedule, structure.cycle, structure.workers);
   }
   return structure.workers <= kDenseWorkers
              ? iterate_disagreement(structure.schedule, structure.workers)
@@ -412,7 +393,7 @@ double disagreement_of(const Structure& structure, double norm) {
 
 double disagreement_floor(const Schedule& schedule, int workers) {
   const Cycle cycle(schedule);
-  return joins_all(cycle, workers) ? count_disagreement(cycle, workers) : kInfinity;
+  return joins_all(schedule, cycle, workers) ? count_disagreement(schedule, cycle, workers) : kInfinity;
 }
 
 double steady_disagreement(const Schedule& schedule, int workers) {

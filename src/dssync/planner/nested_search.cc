@@ -17,6 +17,7 @@
 
 #include <fmt/format.h>
 
+#include "dssync/base/index.h"
 #include "dssync/planner/cadence.h"
 #include "dssync/planner/cost.h"
 #include "dssync/planner/grid.h"
@@ -26,55 +27,11 @@
 namespace dssync {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kTolerance = 1e-9;    // of S against its limit, and of loads against tau
+constexpr double kUnreachable = std::numeric_limits<double>::infinity();
 constexpr double kWorthwhile = 0.995;  // a longer cycle means more shards, so it must be this much faster
 constexpr int kEveryLength = 16;       // up to here every length is tried, beyond it some
 constexpr std::size_t kMaxDigits = 6;
 constexpr int kMaxTrials = 50'000;  // per length of the cycle; only deep irregular trees come near it
-
-std::size_t index(int value) { return static_cast<std::size_t>(value); }
-
-// One way for a region to average: its parts as a whole (way 0), or along a digit of a grid (way 1 + index of the
-// grid).
-struct Way {
-  std::vector<Division> axes;  // positions; one division per digit, just one for the whole
-  double latency = 0;          // seconds
-};
-
-// Seconds of a link's time that one average takes, for the averages of a region and of those above it, by depth and
-// way.
-struct Term {
-  int depth;
-  int way;
-  double seconds;
-
-  auto operator<=>(const Term&) const = default;
-};
-using Row = std::vector<Term>;
-
-struct Child {
-  int region;        // one that stands for all alike
-  double count = 1;  // how many there are
-};
-
-struct RegionModel {
-  Shape shape;
-  std::vector<Way> ways;
-  std::vector<Row> link_rows;   // the links that this region's averages use and no inner region's
-  std::vector<Row> clock_rows;  // the time of a worker's averages if they follow each other
-  std::vector<Child> children;  // alike ones counted together
-  std::vector<int> stand_in;    // for each child region: the one that stands for it
-};
-
-// How often each region on the way from the root averages, by depth.
-struct Turn {
-  int wholes = 0;
-  int grid = 0;
-  int partials = 0;
-
-  double times(int way) const { return way == 0 ? wholes : way == grid + 1 ? partials : 0; }
-};
 
 // The grids of a region's parts worth trying: the smallest groups with few digits, and the squarest.
 std::vector<std::vector<int>> grids_of(int parts) {
@@ -142,6 +99,47 @@ class NestedSearch::Model {
   }
 
  private:
+  // One way for a region to average: its parts as a whole (way 0), or along a digit of a grid (way 1 + index of the
+  // grid).
+  struct Way {
+    std::vector<Division> axes;  // positions; one division per digit, just one for the whole
+    double latency = 0;          // seconds
+  };
+
+  // Seconds of a link's time that one average takes, for the averages of a region and of those above it, by depth and
+  // way.
+  struct Term {
+    int depth;
+    int way;
+    double seconds;
+
+    auto operator<=>(const Term&) const = default;
+  };
+  using Row = std::vector<Term>;
+
+  struct Child {
+    int region;        // one that stands for all alike
+    double count = 1;  // how many there are
+  };
+
+  struct RegionModel {
+    Shape shape;
+    std::vector<Way> ways;
+    std::vector<Row> link_rows;   // the links that this region's averages use and no inner region's
+    std::vector<Row> clock_rows;  // the time of a worker's averages if they follow each other
+    std::vector<Child> children;  // alike ones counted together
+    std::vector<int> stand_in;    // for each child region: the one that stands for it
+  };
+
+  // How often a region averages in a cycle: as a whole, and along the digits of a grid.
+  struct AverageCounts {
+    int wholes = 0;
+    int grid = 0;
+    int partials = 0;
+
+    double times(int way) const { return way == 0 ? wholes : way == grid + 1 ? partials : 0; }
+  };
+
   // A region's cadence and those of its kinds of children.
   struct Choice {
     const Cadence* cadence = nullptr;
@@ -157,7 +155,7 @@ class NestedSearch::Model {
     double seconds() const { return busiest + latency; }
   };
 
-  // What one call of `settle` works under.
+  // What one call of `choose_cadences` works under.
   struct Setting {
     int length = 1;
     double budget = 0;  // seconds of any link's time in a cycle
@@ -238,7 +236,7 @@ class NestedSearch::Model {
     rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
   }
 
-  // Children with the same shape, loads and children of their own need to be settled only once.
+  // Children with the same shape, loads and children of their own need their cadences to be chosen only once.
   void find_alike() {
     using Key = std::tuple<Shape, std::vector<Row>, std::vector<Row>, std::vector<std::pair<int, double>>>;
     std::map<Key, int> first_of;
@@ -270,7 +268,7 @@ class NestedSearch::Model {
     std::optional<Candidate> best;
     const int longest = limit > 0 ? kMaxCycle : 1;
     for (int length = 1; length <= longest; length += length < kEveryLength ? 1 : length < 2 * kEveryLength ? 2 : 4) {
-      const double bound = best ? best->seconds() * kWorthwhile : kInfinity;
+      const double bound = best ? best->seconds() * kWorthwhile : kUnreachable;
       if (bound <= 0) {  // all workers on one host: nothing is faster than nothing
         break;
       }
@@ -284,18 +282,19 @@ class NestedSearch::Model {
   // The cheapest candidate of one length that is faster than `bound`.
   std::optional<Candidate> search_length(int length, double limit, double bound, bool in_turn) {
     // What can't be reached is infinite, so the limit must not be.
-    const double sum_limit = std::min((limit + kTolerance) * topology_.workers(), std::numeric_limits<double>::max());
+    const double sum_limit =
+        std::min((limit + kSearchTolerance) * topology_.workers(), std::numeric_limits<double>::max());
     std::optional<Candidate> best;
     double low = 0;
     double high = bound;
     double tau = bound;
     int trials_left = kMaxTrials;
     for (int step = 0; step < 40 && high - low > 1e-4 * low; ++step) {
-      const Setting setting{length, tau * length * (1 + kTolerance), in_turn, &trials_left};
+      const Setting setting{length, tau * length * (1 + kSearchTolerance), in_turn, &trials_left};
       Candidate candidate;
       candidate.length = length;
-      std::vector<Turn> path;
-      if (settle(0, 0, path, setting, sum_limit, candidate.root) <= sum_limit) {
+      std::vector<AverageCounts> path;
+      if (choose_cadences(0, 0, path, setting, sum_limit, candidate.root) <= sum_limit) {
         predict(candidate, in_turn);
         high = candidate.busiest;
         best = std::move(candidate);
@@ -311,9 +310,10 @@ class NestedSearch::Model {
 
   // Chooses the cadences of a region and all below it for the least disagreement; infinite where it can't be below
   // `bound`. Out of trials, it makes do with what it has.
-  double settle(int r, Slots inherited, std::vector<Turn>& path, const Setting& setting, double bound, Choice& choice) {
+  double choose_cadences(int r, Slots inherited, std::vector<AverageCounts>& path, const Setting& setting, double bound,
+                         Choice& choice) {
     const RegionModel& model = models_[index(r)];
-    double least = kInfinity;
+    double least = kUnreachable;
     path.emplace_back();
     for (const Cadence& cadence : book_.cadences(model.shape, setting.length, inherited)) {
       if (cadence.disagreement > bound || cadence.disagreement >= least || --*setting.trials_left < 0) {
@@ -329,7 +329,7 @@ class NestedSearch::Model {
       for (std::size_t i = 0; i < model.children.size() && sum <= bound && sum < least; ++i) {
         const Child& child = model.children[i];
         const double room = (std::min(bound, least) - sum) / child.count;
-        sum += child.count * settle(child.region, averaged, path, setting, room, trial.children[i]);
+        sum += child.count * choose_cadences(child.region, averaged, path, setting, room, trial.children[i]);
       }
       if (sum <= bound && sum < least) {
         least = sum;
@@ -340,11 +340,11 @@ class NestedSearch::Model {
     return least;
   }
 
-  static bool fits(const std::vector<Row>& rows, const std::vector<Turn>& path, const Setting& setting) {
+  static bool fits(const std::vector<Row>& rows, const std::vector<AverageCounts>& path, const Setting& setting) {
     return std::all_of(rows.begin(), rows.end(), [&](const Row& row) { return time_of(row, path) <= setting.budget; });
   }
 
-  static double time_of(const Row& row, const std::vector<Turn>& path) {
+  static double time_of(const Row& row, const std::vector<AverageCounts>& path) {
     double sum = 0;
     for (const Term& term : row) {
       sum += path[index(term.depth)].times(term.way) * term.seconds;
@@ -353,13 +353,14 @@ class NestedSearch::Model {
   }
 
   void predict(Candidate& candidate, bool in_turn) const {
-    std::vector<Turn> path;
+    std::vector<AverageCounts> path;
     double latency = 0;
     candidate.busiest = busiest_of(0, candidate.root, in_turn, path, latency) / candidate.length;
     candidate.latency = in_turn ? 0 : latency;  // in turn, it is part of the time of each round
   }
 
-  double busiest_of(int r, const Choice& choice, bool in_turn, std::vector<Turn>& path, double& latency) const {
+  double busiest_of(int r, const Choice& choice, bool in_turn, std::vector<AverageCounts>& path,
+                    double& latency) const {
     const RegionModel& model = models_[index(r)];
     path.push_back(
         {std::popcount(choice.cadence->whole), choice.cadence->grid, std::popcount(choice.cadence->partial())});

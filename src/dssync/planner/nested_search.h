@@ -9,6 +9,9 @@
 
 namespace dssync {
 
+// By so much S may exceed its limit, and a load what is allowed of it: both are sums of rounded numbers.
+inline constexpr double kSearchTolerance = 1e-9;
+
 struct Found {
   Schedule rounds;
   int shards = 1;

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <utility>
 
-#include "dssync/planner/cost.h"
+#include "dssync/planner/traffic.h"
 #include "dssync/topology/routes.h"
 
 namespace dssync {
@@ -351,10 +351,7 @@ Lowering lower_hierarchically(const Group& group, const Topology& topology) {
     return weighted;
   }
   Lowering even = HierarchicalLowering(group, topology, false).run();
-  const auto busiest = [&](const Lowering& lowering) {
-    const GroupLoad load = load_of(lowering, topology, 1);
-    return load.duration(topology) - load.latency;
-  };
+  const auto busiest = [&](const Lowering& lowering) { return load_of(lowering, topology, 1).busiest(topology); };
   return busiest(weighted) < busiest(even) * (1 - 1e-9) ? weighted : even;
 }
 

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "dssync/planner/codec.h"
 #include "dssync/planner/schedule.h"
 #include "dssync/topology/topology.h"
 
@@ -19,6 +20,7 @@ struct Stage {
   Kind kind = Kind::kAllReduce;
   std::vector<Rank> members;   // in topology order; at least two
   std::vector<double> bounds;  // ascending; slices may be empty
+  Codec codec = Codec::kFloat32;
 };
 
 // The stages of one average. Phases follow each other; the stages of a phase run side by side. The last one leaves the

@@ -24,7 +24,7 @@
 #include "dssync/collective/timeline.h"
 #include "dssync/comm/world.h"
 #include "dssync/method/options.h"
-#include "dssync/monitor/policy.h"
+#include "dssync/monitor/plan_change.h"
 #include "dssync/planner/planner.h"
 #include "dssync/sync/replica.h"
 #include "dssync/topology/topology.h"

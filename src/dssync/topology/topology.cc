@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "dssync/base/error.h"
+#include "dssync/base/index.h"
 #include "dssync/base/text.h"
 
 namespace dssync {
@@ -19,8 +20,6 @@ namespace {
 
 using SwitchSpec = Topology::SwitchSpec;
 using HostSpec = Topology::HostSpec;
-
-std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
 // Switches and hosts before they are laid out: who hangs below whom, by their place in the input.
 class Draft {

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "dssync/monitor/policy.h"
+#include "dssync/monitor/plan_change.h"
 #include "dssync/planner/planner.h"
 #include "dssync/topology/topology.h"
 

@@ -154,7 +154,12 @@ TEST_F(RunLogTest, ReplacesAnOldLog) {
 
 TEST_F(RunLogTest, ANewPlanSaysWhy) {
   const Topology network = testing::racks(2, 2, 25e6, 5e6);
-  PlanChange change{*Planner(network, 1e6).best(0.5), network, 41, 0.5, 0.2, {}, "the core is slow"};
+  PlanChange change{.plan = *Planner(network, 1e6).best(0.5),
+                    .network = network,
+                    .iteration = 41,
+                    .seconds_before = 0.5,
+                    .seconds_after = 0.2,
+                    .explanation = "the core is slow"};
   change.links.push_back({network.node(1).up, {25e6}, {5e6}, {19e6}});
   RunLog log(file_, RunLog::Mode::kReplace);
   log.replanned({43, 12.5, change});

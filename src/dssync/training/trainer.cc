@@ -383,7 +383,9 @@ class Training {
   }
 
   void record(const char* name, Clock::time_point start, Clock::time_point end) {
-    if (timeline_) timeline_->record({Span::Kind::kCompute, name, iteration_, start, end, -1, {}, 0});
+    if (timeline_)
+      timeline_->record(
+          {.kind = Span::Kind::kCompute, .name = name, .iteration = iteration_, .start = start, .end = end});
   }
 
   Timeline* timeline() { return timeline_ ? &*timeline_ : nullptr; }

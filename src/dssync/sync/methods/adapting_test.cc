@@ -75,7 +75,7 @@ class SimulatedWorker {
  private:
   void follow(std::shared_ptr<const PlanProgram> program) {
     program_ = std::move(program);
-    simulation_.adopt(std::shared_ptr<const StageTable>(program_, &program_->stages));
+    simulation_.adopt(program_->table);
   }
 
   IterationRecord record_of(const SampleBatch& samples, double disagreement, double learning_rate) const {

@@ -98,7 +98,11 @@ double squared_norm(const at::Tensor& tensor) { return tensor.to(at::kDouble).sq
 
 BaseSynchronizer::BaseSynchronizer(World& world, const Replica& replica, const Topology& topology, Timeline* timeline,
                                    const SyncOptions& options)
-    : world_(world), replica_(replica), topology_(topology), engine_(world, timeline), timeline_(timeline) {
+    : world_(world),
+      replica_(replica),
+      topology_(topology),
+      engine_(explained_by(world), timeline),
+      timeline_(timeline) {
   check_size(world, topology);
   world_.agree("options", promises_of(options));
   world_.agree("network", describe(topology));
@@ -172,7 +176,12 @@ void BaseSynchronizer::after_step() {
 
 void BaseSynchronizer::wait() {
   const Clock::time_point start = Clock::now();
-  engine_.wait();
+  const std::vector<Outcome> outcomes = engine_.wait(Engine::Until::kFirstVoid);
+  // Whatever else is under way is given up, so that neither this worker nor its peers wait for the timeout.
+  if (std::any_of(outcomes.begin(), outcomes.end(), [](const Outcome& outcome) { return outcome.is_void(); })) {
+    world_.abandon_channels();
+  }
+  require_done(outcomes);
   record_wait("waiting for averages", start);
 }
 
@@ -180,18 +189,25 @@ void BaseSynchronizer::record_wait(const char* what, Clock::time_point start) {
   const Clock::time_point end = Clock::now();
   metrics_.wait_seconds += std::chrono::duration<double>(end - start).count();
   if (timeline_ == nullptr) return;
-  timeline_->record({Span::Kind::kWait, what, iteration_, start, end, -1, {}, 0});
+  timeline_->record({.kind = Span::Kind::kWait, .name = what, .iteration = iteration_, .start = start, .end = end});
 }
 
 void BaseSynchronizer::record(const char* stage, Clock::time_point start) {
   if (timeline_ == nullptr) return;
-  timeline_->record({Span::Kind::kStage, stage, iteration_, start, Clock::now(), -1, world_.everyone(), bytes_sent_});
+  timeline_->record({.kind = Span::Kind::kStage,
+                     .name = stage,
+                     .iteration = iteration_,
+                     .start = start,
+                     .end = Clock::now(),
+                     .members = world_.everyone(),
+                     .bytes = bytes_sent_});
 }
 
 void BaseSynchronizer::record_change(const std::string& why) {
   if (timeline_ == nullptr) return;
   const Clock::time_point now = Clock::now();
-  timeline_->record({Span::Kind::kChange, "new plan: " + why, iteration_, now, now, -1, {}, 0});
+  timeline_->record(
+      {.kind = Span::Kind::kChange, .name = "new plan: " + why, .iteration = iteration_, .start = now, .end = now});
 }
 
 SyncState BaseSynchronizer::state() const {

@@ -53,7 +53,7 @@ class BaseSynchronizer : public Synchronizer {
     return Seconds(static_cast<double>(vector.nbytes()) * chain.seconds_per_byte);
   }
 
-  // Waits for all averages that were started.
+  // Waits for all averages that were started. Where one is void, gives up all channels and throws its cause.
   void wait();
 
   // For traffic outside of the engine.

@@ -91,7 +91,7 @@ class DsSync final : public BaseSynchronizer {
 
  protected:
   void on_before_forward() override {
-    if (in_flight_) finish();  // a consolidation came in between, and its correction is no longer wanted
+    if (in_flight_) wait();  // a consolidation came in between, and its correction is no longer wanted
     if (adaptation_) follow_changes();
     if (!options_.overlap) return;
     gather();
@@ -105,7 +105,7 @@ class DsSync final : public BaseSynchronizer {
     gather();
     const MoveSample sample(parameters_.flats());
     if (!options_.overlap) start_averages();
-    finish();
+    wait();
     if (!is_dropped_) take_over();
     in_flight_ = false;
     update_metrics(sample);
@@ -216,12 +216,6 @@ class DsSync final : public BaseSynchronizer {
   struct Job {
     std::vector<at::Tensor> slices;
     std::shared_ptr<const Chain> chain;
-
-    bool small() const {
-      std::int64_t bytes = 0;
-      for (const at::Tensor& slice : slices) bytes += static_cast<std::int64_t>(slice.nbytes());
-      return bytes < Engine::kPieceBytes * static_cast<std::int64_t>(slices.size());
-    }
   };
 
   // It keeps the whole program alive.
@@ -249,35 +243,13 @@ class DsSync final : public BaseSynchronizer {
     }
     std::stable_sort(jobs.begin(), jobs.end(),
                      [](const Job& a, const Job& b) { return a.chain->urgency > b.chain->urgency; });
-    for (Job& job : jobs) start(job);
+    for (const Job& job : jobs) engine_.average(job.slices, job.chain, iteration(), together());
   }
 
   // What an iteration keeps the network busy.
   Seconds together() {
     return warming_up() ? Seconds(model_bytes() * everyone()->seconds_per_byte)
                         : Seconds(program_->plan.cost.seconds_per_iteration - program_->plan.cost.latency_seconds);
-  }
-
-  // Many small slices travel as one, through a copy; large ones in place.
-  void start(Job& job) {
-    if (job.slices.size() == 1 || !job.small()) {
-      engine_.average(job.slices, job.chain, iteration(), together());
-      return;
-    }
-    const at::Tensor copy = at::cat(job.slices);
-    engine_.average(copy, job.chain, iteration(), together());
-    staged_.push_back({copy, std::move(job.slices)});
-  }
-
-  void finish() {
-    wait();
-    for (const auto& [copy, slices] : std::exchange(staged_, {})) {
-      std::int64_t at = 0;
-      for (const at::Tensor& slice : slices) {
-        slice.copy_(copy.narrow(0, at, slice.numel()));
-        at += slice.numel();
-      }
-    }
   }
 
   // Values that are borrowed may have changed.
@@ -325,9 +297,8 @@ class DsSync final : public BaseSynchronizer {
   std::optional<DisagreementMeter> meter_;      // of this program
   std::vector<std::unique_ptr<TensorSet>> optimizer_state_;
   std::vector<AveragedSet> sets_;
-  std::vector<std::pair<at::Tensor, std::vector<at::Tensor>>> staged_;  // a copy, and the slices it stands for
-  std::set<std::string> adopted_;                                       // optimizer state, as it is compared
-  std::int64_t next_look_ = 0;                                          // for more of it, in this iteration
+  std::set<std::string> adopted_;  // optimizer state, as it is compared
+  std::int64_t next_look_ = 0;     // for more of it, in this iteration
   std::int64_t look_again_after_ = 1;
   bool in_flight_ = false;
   bool is_dropped_ = false;  // what is in flight is of no use

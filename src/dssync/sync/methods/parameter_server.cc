@@ -19,7 +19,6 @@
 #include <fmt/format.h>
 
 #include "dssync/base/error.h"
-#include "dssync/comm/ticker.h"
 #include "dssync/sync/methods/base_synchronizer.h"
 
 namespace dssync {
@@ -263,17 +262,6 @@ class Server {
   std::thread thread_;
 };
 
-constexpr std::chrono::milliseconds kLookEvery{500};
-
-// What is known of lost workers (this one, too). Gloo does not tell a server that waits for anyone's message.
-std::string losses_of(World& world) {
-  try {
-    return world.has_reported_failure() ? "this worker has failed" : world.losses();
-  } catch (const std::exception& error) {
-    return "lost the store: " + plain_message(error.what());
-  }
-}
-
 class ParameterServer final : public BaseSynchronizer {
  public:
   ParameterServer(World& world, const Replica& replica, const Topology& topology, const SyncOptions& options,
@@ -287,11 +275,8 @@ class ParameterServer final : public BaseSynchronizer {
     }
     remember();
     server_.emplace(channel_, parameters_.flats(), world_.rank(), world_.size(), bound);
-    watch_.emplace(kLookEvery, [this] {
-      const std::string losses = losses_of(world_);
-      if (!losses.empty()) give_up(losses);
-      return losses.empty();
-    });
+    // Gloo does not tell a server that waits for anyone's message.
+    watch_ = world_.on_loss([this](const Loss& loss) { give_up(loss.text()); });
   }
 
   ~ParameterServer() override {
@@ -435,7 +420,7 @@ class ParameterServer final : public BaseSynchronizer {
   std::optional<Server> server_;
   int consolidations_ = 0;
   bool broken_ = false;
-  std::optional<Ticker> watch_;  // last: it uses all of the above
+  LossSubscription watch_;  // last: it uses all of the above
 };
 
 }  // namespace

@@ -1,0 +1,63 @@
+// All-reduce: all members end with the sum of the one slice.
+//
+// Two exchange all that they have, which is as many bytes as a ring of two sends, in one step instead of two.
+// Sent: the slice, from where it is. Received: the other's, into `incoming_`. Until the work has ended the slice and
+// `incoming_` must live, and nobody may write to the slice.
+//
+// Three and more use c10d's all-reduce, which sends parts of the slice and adds up in place: the slice must live, and
+// nobody may touch it, until the work has ended. Where what is sent is not what is added up, c10d cannot do this:
+// whoever lowers the average has to ask for a reduce-scatter and an all-gather instead.
+#include <ATen/ATen.h>
+
+#include "dssync/collective/operations/accumulate.h"
+#include "dssync/collective/operations/operation.h"
+
+namespace dssync {
+namespace {
+
+class PairExchange final : public Operation {
+ public:
+  PairExchange(SlicedVector slices, bool is_first) : Operation(std::move(slices)), is_first_(is_first) {}
+
+  Work start(ChannelType& channel) override {
+    at::Tensor range = slices().range();
+    const std::int64_t size = range.numel();
+    std::vector<std::int64_t> sent =
+        is_first_ ? std::vector<std::int64_t>{0, size} : std::vector{size, std::int64_t{0}};
+    std::vector<std::int64_t> received = sent;
+    incoming_ = at::empty_like(range);
+    return in_channel([&] { return channel.alltoall_base(incoming_, range, received, sent); });
+  }
+
+  void finish(int divisor) override {
+    accumulate(slices().range(), incoming_.unsqueeze(0), Rows::kOtherParts, divisor);
+    incoming_ = at::Tensor();
+  }
+
+ private:
+  const bool is_first_;
+  at::Tensor incoming_;
+};
+
+class AllReduce final : public Operation {
+ public:
+  using Operation::Operation;
+
+  Work start(ChannelType& channel) override {
+    std::vector<at::Tensor> tensors = {slices().range()};
+    return in_channel([&] { return channel.allreduce(tensors); });
+  }
+
+  void finish(int divisor) override {
+    if (divisor > 1) slices().range().div_(divisor);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Operation> make_all_reduce(const Step& step, SlicedVector slices) {
+  if (step.members.size() == 2) return std::make_unique<PairExchange>(std::move(slices), step.index == 0);
+  return std::make_unique<AllReduce>(std::move(slices));
+}
+
+}  // namespace dssync
