@@ -13,6 +13,10 @@ target_compile_options(dssync_flags INTERFACE -fPIC)
 target_compile_options(
   dssync_flags INTERFACE -Wall -Wextra -Wshadow -Wconversion $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
                          $<$<BOOL:${DSSYNC_WERROR}>:-Werror>)
+if(DSSYNC_UNITY)
+  # GCC takes a source that is joined with others for a header, in which a type of an anonymous namespace would be a mistake.
+  target_compile_options(dssync_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+endif()
 
 if(DSSYNC_SANITIZE)
   target_compile_options(

@@ -12,10 +12,8 @@
 namespace dssync::cli {
 namespace {
 
-constexpr const char* kWorkersGroup = "Workers and network";
 constexpr const char* kMeasuringGroup = "Measuring";
-constexpr const char* kMethodGroup = "Synchronization";
-constexpr const char* kOutputGroup = "Output";
+constexpr const char* kBenchOutputGroup = "Output";
 
 std::vector<Method> parse_methods(const std::string& text) {
   std::vector<Method> methods;
@@ -61,9 +59,9 @@ void add_bench_flags(CLI::App& app, BenchCommand& command) {
   add_parsed(app, "--trace", benchmark.trace, parse_path,
              "Write what happened when on every worker to FILE, for Perfetto or chrome://tracing")
       ->type_name("FILE")
-      ->group(kOutputGroup);
+      ->group(kBenchOutputGroup);
   add_output_flags(app, command.format, command.color);
-  for (const char* flag : {"--format", "--color"}) app.get_option(flag)->group(kOutputGroup);
+  for (const char* flag : {"--format", "--color"}) app.get_option(flag)->group(kBenchOutputGroup);
 }
 
 void resolve_flags(const CLI::App& app, BenchCommand& command) {

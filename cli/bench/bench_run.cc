@@ -14,7 +14,7 @@
 namespace dssync::cli {
 namespace {
 
-constexpr const char* kSpeaker = "dssync bench";
+constexpr const char* kBench = "dssync bench";
 constexpr double kWorthTelling = 5;  // seconds
 
 int measure_and_tell(const BenchCommand& command, const RunNetwork& network, World& world) {
@@ -25,7 +25,7 @@ int measure_and_tell(const BenchCommand& command, const RunNetwork& network, Wor
     watcher.begins = [&](const std::vector<MethodFigures>& methods) {
       const double seconds = predicted_total(methods, command.benchmark.repeats);
       if (seconds < kWorthTelling) return;
-      fmt::print(stderr, "{}: this takes about {}, if the network is as fast as described\n", kSpeaker,
+      fmt::print(stderr, "{}: this takes about {}, if the network is as fast as described\n", kBench,
                  format_duration(Seconds(seconds)));
     };
     watcher.iterated = [&](const MethodFigures& method, int iteration) {
@@ -49,7 +49,7 @@ int measure_and_tell(const BenchCommand& command, const RunNetwork& network, Wor
 
 int run_bench(const BenchCommand& command) {
   const std::optional<Assignment> own = assignment_from(process_environment());
-  const KnownNetwork network = read_network(command.network, own, kSpeaker);
+  const KnownNetwork network = read_network(command.network, own, kBench);
   const BenchmarkOptions& options = command.benchmark;
   if (network.topology) {
     check_limit(command.sync, options.methods, *network.topology, static_cast<double>(options.bytes));
@@ -59,7 +59,7 @@ int run_bench(const BenchCommand& command) {
                                options.compute);
   };
   return run_workers(
-      kSpeaker, command.network, network, own, prediction,
+      kBench, command.network, network, own, prediction,
       [&](World& world, WorkerEnding&, const RunNetwork& found) { return measure_and_tell(command, found, world); });
 }
 

@@ -13,8 +13,6 @@
 namespace dssync::cli {
 namespace {
 
-std::string seconds_text(double seconds) { return format_duration(Seconds(seconds)); }
-
 // The fastest exact method, which others are compared with.
 std::optional<double> best_exact(const BenchReport& report) {
   std::optional<double> best;

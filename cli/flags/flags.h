@@ -18,6 +18,10 @@
 
 namespace dssync::cli {
 
+// Groups of flags that several verbs have.
+inline constexpr const char* kWorkersGroup = "Workers and network";
+inline constexpr const char* kMethodGroup = "Synchronization";
+
 // The whole text as a number.
 template <typename Number>
 std::optional<Number> parse_number(const std::string& text) {

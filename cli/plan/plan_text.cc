@@ -15,7 +15,7 @@
 namespace dssync::cli {
 namespace {
 
-constexpr std::size_t kBarColumns = 32;
+constexpr std::size_t kMethodBarColumns = 32;
 
 struct Baseline {
   std::string name;
@@ -35,8 +35,6 @@ std::string title(const std::string& text, const Style& style) {
   for (std::size_t i = 0; i < rest; ++i) rule += style.glyphs().rule;
   return "\n" + style.paint(text, Tint::kBold) + " " + style.paint(rule, Tint::kDim) + "\n\n";
 }
-
-std::string seconds_text(double seconds) { return format_duration(Seconds(seconds)); }
 
 std::string cycle_text(const PlanReport& report) {
   return fmt::format("cycle of {}, {}", counted(report.plan.rounds.size(), "round"),
@@ -99,11 +97,11 @@ std::string draw_baselines(const PlanReport& report, const Style& style) {
   std::string result;
   for (const Baseline& row : {ours, best, other}) {
     const bool is_ours = row.name == ours.name;
-    const std::string bar = style.bar(row.seconds / longest, kBarColumns);
+    const std::string bar = style.bar(row.seconds / longest, kMethodBarColumns);
     result += fmt::format("  {}  {}  {}", pad_right(row.name, 16), pad_left(seconds_text(row.seconds), 8),
                           style.paint(bar, is_ours ? Tint::kGreen : Tint::kCyan));
     if (!is_ours) {
-      const std::string gap(kBarColumns - width(bar) + 2, ' ');
+      const std::string gap(kMethodBarColumns - width(bar) + 2, ' ');
       result += fmt::format("{}the plan is {} this", gap, compare_speed(ours.seconds, row.seconds));
     }
     result += "\n";

@@ -7,7 +7,6 @@ namespace dssync::cli {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 
 class LiveLineTest : public testing::Test {
  protected:
@@ -34,8 +33,8 @@ TEST_F(LiveLineTest, ATerminalSeesItAtOnceAndAtMostFiveTimesPerSecond) {
 TEST_F(LiveLineTest, AFileGetsAPlainLineEveryFiveSeconds) {
   LiveLine line(screen(false), start_);
   EXPECT_FALSE(line.is_due(start_ + milliseconds(4999)));
-  EXPECT_TRUE(line.is_due(start_ + seconds(5)));
-  line.show("epoch 1", start_ + seconds(5));
+  EXPECT_TRUE(line.is_due(start_ + std::chrono::seconds(5)));
+  line.show("epoch 1", start_ + std::chrono::seconds(5));
   EXPECT_FALSE(line.is_due(start_ + milliseconds(9999)));
   line.clear();
   EXPECT_EQ(written_, "epoch 1\n");

@@ -26,7 +26,7 @@ constexpr char kFailed = 'f';
 
 void tell(int pipe, char kind, const std::string& text) {
   const std::string message = kind + text;
-  if (write(pipe, message.data(), message.size()) < 0) _exit(1);
+  if (::write(pipe, message.data(), message.size()) < 0) _exit(1);
   close(pipe);
 }
 

@@ -13,8 +13,8 @@
 namespace dssync::cli {
 namespace {
 
-constexpr std::size_t kMaxRows = 12;
-constexpr std::size_t kBarColumns = 20;
+constexpr std::size_t kMostLinks = 12;
+constexpr std::size_t kLinkBarColumns = 20;
 constexpr std::size_t kMaxLabel = 46;
 
 // Cables of hosts, or of switches, whose loads look the same.
@@ -31,9 +31,9 @@ bool looks_same(const LinkUse& a, const LinkUse& b) {
          format_duration(Seconds(a.seconds)) == format_duration(Seconds(b.seconds));
 }
 
-class Rows {
+class LinkRows {
  public:
-  Rows(const Cost& cost, const Topology& topology) : cost_(cost), topology_(topology) {
+  LinkRows(const Cost& cost, const Topology& topology) : cost_(cost), topology_(topology) {
     for (NodeId id = 0; id < static_cast<NodeId>(topology.nodes().size()); ++id) {
       const Node& node = topology.node(id);
       if (node.up != kNone) add_cable(id, node);
@@ -97,11 +97,11 @@ std::string row_text(const std::string& label, const std::string& bytes, double 
   const std::string percent = share < 0.005 ? "<1" : fmt::format("{:.0f}", 100 * share);
   return fmt::format("  {}  {}  {}  {:>3} %  {}\n", label, pad_left(bytes, 8),
                      pad_left(format_duration(Seconds(seconds)), 8), percent,
-                     style.paint(style.bar(share, kBarColumns), tint));
+                     style.paint(style.bar(share, kLinkBarColumns), tint));
 }
 
 // What is not a row: links that did not fit, links without load, and latency, which is a wait and not a load.
-std::string rest_text(const Rows& all, std::size_t shown, const Style& style) {
+std::string rest_text(const LinkRows& all, std::size_t shown, const Style& style) {
   std::string result;
   if (all.rows().size() > shown) {
     result += fmt::format("  {} and {} of load, {} at most\n", style.glyphs().ellipsis,
@@ -116,8 +116,8 @@ std::string rest_text(const Rows& all, std::size_t shown, const Style& style) {
 
 std::string draw_links(const Cost& cost, const Topology& topology, const Style& style) {
   constexpr const char* kLatency = "latency of the longest chain of steps";
-  const Rows all(cost, topology);
-  const std::size_t shown = std::min(all.rows().size(), kMaxRows);
+  const LinkRows all(cost, topology);
+  const std::size_t shown = std::min(all.rows().size(), kMostLinks);
   std::vector<std::string> labels;
   std::size_t columns = cost.latency_seconds > 0 ? width(kLatency) : 0;
   for (std::size_t i = 0; i < shown; ++i) {

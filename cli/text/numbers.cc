@@ -6,12 +6,16 @@
 
 #include <fmt/format.h>
 
+#include "dssync/base/units.h"
+
 namespace dssync::cli {
 
 std::string format_disagreement(double value) {
   if (std::isinf(value)) return "unbounded";
   return value < 1e-9 ? "0" : fmt::format("{:.3g}", value);
 }
+
+std::string seconds_text(double seconds) { return format_duration(Seconds(seconds)); }
 
 std::string rounded_up(double value) {
   if (!(value > 0)) return "0";

@@ -8,6 +8,9 @@ namespace dssync::cli {
 // A disagreement in three significant digits: "0.41", "0", "unbounded".
 std::string format_disagreement(double value);
 
+// "1.5 s", "20 ms".
+std::string seconds_text(double seconds);
+
 // The smallest decimal of four significant digits that is not below `value`, so that it serves as a limit in turn.
 std::string rounded_up(double value);
 

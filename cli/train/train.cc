@@ -11,10 +11,8 @@
 namespace dssync::cli {
 namespace {
 
-constexpr const char* kWorkersGroup = "Workers and network";
 constexpr const char* kTrainingGroup = "Training";
-constexpr const char* kMethodGroup = "Synchronization";
-constexpr const char* kOutputGroup = "Files and output";
+constexpr const char* kTrainOutputGroup = "Files and output";
 
 void add_data_flags(CLI::App& app, TrainOptions& training) {
   add_choice(app, "--data", training.data, {"fashion-mnist", "synthetic"},
@@ -113,26 +111,26 @@ void add_file_flags(CLI::App& app, TrainCommand& command) {
   TrainOptions& training = command.training;
   add_parsed(app, "--log", training.log, parse_path, "Write a line of JSON for every iteration and event to FILE")
       ->type_name("FILE")
-      ->group(kOutputGroup);
+      ->group(kTrainOutputGroup);
   add_parsed(app, "--trace", training.trace, parse_path,
              "Write what happened when on every worker to FILE, for Perfetto or chrome://tracing")
       ->type_name("FILE")
-      ->group(kOutputGroup);
+      ->group(kTrainOutputGroup);
   add_parsed(app, "--checkpoint", training.checkpoint_folder, parse_path,
              "Save the training in FOLDER, to go on from it with --resume")
       ->type_name("FOLDER")
-      ->group(kOutputGroup);
+      ->group(kTrainOutputGroup);
   add_parsed(app, "--checkpoint-every", training.checkpoint_every_epochs, whole_number_from(0),
              "Save it every so many epochs; 0: only at the end (default 1)")
       ->type_name("EPOCHS")
-      ->group(kOutputGroup);
+      ->group(kTrainOutputGroup);
   add_parsed(app, "--checkpoint-every-iterations", training.checkpoint_every_iterations,
              whole_number_from<std::int64_t>(1), "Also save it every so many iterations (default: don't)")
       ->type_name("ITERATIONS")
-      ->group(kOutputGroup);
-  app.add_flag("--resume", training.resume, "Go on from the last checkpoint in --checkpoint")->group(kOutputGroup);
+      ->group(kTrainOutputGroup);
+  app.add_flag("--resume", training.resume, "Go on from the last checkpoint in --checkpoint")->group(kTrainOutputGroup);
   add_output_flags(app, command.format, command.color);
-  for (const char* flag : {"--format", "--color"}) app.get_option(flag)->group(kOutputGroup);
+  for (const char* flag : {"--format", "--color"}) app.get_option(flag)->group(kTrainOutputGroup);
 }
 
 bool is_given(const CLI::App& app, const std::string& flag) { return app.get_option(flag)->count() > 0; }

@@ -12,7 +12,7 @@
 namespace dssync::cli {
 namespace {
 
-constexpr const char* kSpeaker = "dssync train";
+constexpr const char* kTrain = "dssync train";
 
 double model_bytes(const TrainOptions& training) {
   const auto model = make_model(training.model, training.seed, {}, 10, training.hidden);
@@ -43,13 +43,13 @@ int train_and_tell(const TrainCommand& command, const RunNetwork& network, World
 
 int run_train(const TrainCommand& command) {
   const std::optional<Assignment> own = assignment_from(process_environment());
-  const KnownNetwork network = read_network(command.network, own, kSpeaker);
+  const KnownNetwork network = read_network(command.network, own, kTrain);
   check_early(command, network);
   const Prediction prediction = [&](const Topology& topology) {
     const TrainOptions& training = command.training;
     return predicted_iteration(command.sync, {command.sync.method}, topology, model_bytes(training), training.compute);
   };
-  return run_workers(kSpeaker, command.network, network, own, prediction,
+  return run_workers(kTrain, command.network, network, own, prediction,
                      [&](World& world, WorkerEnding& ending, const RunNetwork& found) {
                        return train_and_tell(command, found, world, ending);
                      });

@@ -16,8 +16,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string seconds_text(double seconds) { return format_duration(Seconds(seconds)); }
-
 const FieldValue* find(const Fields& fields, const std::string& name) {
   for (const auto& [key, value] : fields) {
     if (key == name) return &value;
@@ -51,12 +49,12 @@ std::string progress_so_far(const TrainResult& result) {
   return result.iterations == result.total_iterations ? done : fmt::format("{} of {}", done, result.total_iterations);
 }
 
-using Rows = std::vector<std::pair<std::string, std::string>>;
+using SummaryRows = std::vector<std::pair<std::string, std::string>>;
 
-Rows rows_of(const TrainSummary& summary) {
+SummaryRows rows_of(const TrainSummary& summary) {
   const TrainResult& result = summary.result;
   const TrainFigures& figures = summary.figures;
-  Rows rows;
+  SummaryRows rows;
   rows.emplace_back("accuracy", fmt::format("{:.2f} %", 100 * result.test_accuracy));
   rows.emplace_back("loss", fmt::format("{:.3g}", result.test_loss));
   rows.emplace_back("time", fmt::format("{} for {}, {} of it training", seconds_text(result.seconds),

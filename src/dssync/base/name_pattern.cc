@@ -14,7 +14,7 @@ using Parts = std::vector<std::string>;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-Parts cut(const std::string& name) {
+Parts parts_of(const std::string& name) {
   Parts parts(1);
   bool in_number = false;
   for (const char c : name) {
@@ -80,7 +80,7 @@ std::vector<std::string> fold_names(const std::vector<std::string>& names) {
   std::vector<Parts> parts;
   std::size_t longest = 0;
   for (const std::string& name : names) {
-    parts.push_back(cut(name));
+    parts.push_back(parts_of(name));
     longest = std::max(longest, parts.back().size());
   }
   for (std::size_t at = longest; at-- > 0;) {

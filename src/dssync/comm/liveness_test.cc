@@ -6,7 +6,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include "dssync/comm/c10d/bounded_store.h"
 #include "dssync/comm/testing.h"
@@ -15,6 +14,7 @@ namespace dssync {
 namespace {
 
 using std::chrono::milliseconds;
+using testing::hash_store;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::StoppableConnection;
@@ -61,8 +61,6 @@ class Listener {
   std::vector<Loss> losses_;
   LossSubscription subscription_;
 };
-
-Store hash_store() { return c10::make_intrusive<c10d::HashStore>(); }
 
 std::vector<std::unique_ptr<Worker>> workers_on(const Store& store, int size) {
   std::vector<std::unique_ptr<Worker>> workers;

@@ -21,6 +21,9 @@ namespace dssync::testing {
 void run_ranks(int size, const std::function<void(World&)>& work,
                std::chrono::milliseconds timeout = std::chrono::seconds(30));
 
+// A store within this process.
+inline dssync::Store hash_store() { return c10::make_intrusive<c10d::HashStore>(); }
+
 // A connection to a store that can stand still, as that of a stopped process does, or to one. Thread-safe.
 class StoppableConnection : public c10d::HashStore {
  public:

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 using Variables = std::map<std::string, std::string>;
 
-std::optional<Assignment> read(const Variables& variables) {
+std::optional<Assignment> assignment_of(const Variables& variables) {
   return assignment_from([&](const std::string& name) -> std::optional<std::string> {
     const auto found = variables.find(name);
     if (found == variables.end()) return std::nullopt;
@@ -32,7 +32,7 @@ Variables with(Variables base, const Variables& more) {
 
 std::string problem_of(const Variables& variables) {
   try {
-    read(variables);
+    assignment_of(variables);
   } catch (const InputError& error) {
     return error.what();
   }
@@ -57,13 +57,13 @@ const Variables kSlurm = {{"SLURM_PROCID", "3"},
                           {"SLURM_LAUNCH_NODE_IPADDR", "10.0.0.1"}};
 
 TEST(PlaceTest, NothingWithoutALauncher) {
-  EXPECT_FALSE(read({}));
-  EXPECT_FALSE(read({{"MASTER_ADDR", "node7"}, {"MASTER_PORT", "1"}, {"LOCAL_RANK", "3"}}));
-  EXPECT_FALSE(read({{"RANK", ""}, {"WORLD_SIZE", ""}}));
+  EXPECT_FALSE(assignment_of({}));
+  EXPECT_FALSE(assignment_of({{"MASTER_ADDR", "node7"}, {"MASTER_PORT", "1"}, {"LOCAL_RANK", "3"}}));
+  EXPECT_FALSE(assignment_of({{"RANK", ""}, {"WORLD_SIZE", ""}}));
 }
 
 TEST(PlaceTest, Torchrun) {
-  const std::optional<Assignment> place = read(kTorchrun);
+  const std::optional<Assignment> place = assignment_of(kTorchrun);
   ASSERT_TRUE(place);
   EXPECT_EQ(place->rank, 5);
   EXPECT_EQ(place->size, 8);
@@ -76,7 +76,8 @@ TEST(PlaceTest, Torchrun) {
 }
 
 TEST(PlaceTest, VariablesSetByHand) {
-  const std::optional<Assignment> place = read({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "10.1.2.3"}});
+  const std::optional<Assignment> place =
+      assignment_of({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "10.1.2.3"}});
   ASSERT_TRUE(place);
   EXPECT_EQ(place->store_host, "10.1.2.3");
   EXPECT_EQ(place->store_port, 29500);
@@ -89,10 +90,10 @@ TEST(PlaceTest, TorchrunsDefaultIsNoNameOfARun) {
 }
 
 TEST(PlaceTest, OpenMpiOnOneMachine) {
-  const std::optional<Assignment> place = read({{"OMPI_COMM_WORLD_RANK", "2"},
-                                                {"OMPI_COMM_WORLD_SIZE", "4"},
-                                                {"OMPI_COMM_WORLD_LOCAL_RANK", "2"},
-                                                {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}});
+  const std::optional<Assignment> place = assignment_of({{"OMPI_COMM_WORLD_RANK", "2"},
+                                                         {"OMPI_COMM_WORLD_SIZE", "4"},
+                                                         {"OMPI_COMM_WORLD_LOCAL_RANK", "2"},
+                                                         {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}});
   ASSERT_TRUE(place);
   EXPECT_EQ(place->rank, 2);
   EXPECT_EQ(place->size, 4);
@@ -106,14 +107,14 @@ TEST(PlaceTest, OpenMpiOnSeveralMachinesNeedsAnAddress) {
       {"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
   EXPECT_THAT(problem_of(variables),
               AllOf(HasSubstr("MASTER_ADDR is not set"), HasSubstr("4 workers"), HasSubstr("rank 0")));
-  const std::optional<Assignment> place = read(with(variables, {{"MASTER_ADDR", "node1"}}));
+  const std::optional<Assignment> place = assignment_of(with(variables, {{"MASTER_ADDR", "node1"}}));
   ASSERT_TRUE(place);
   EXPECT_EQ(place->store_host, "node1");
 }
 
 TEST(PlaceTest, Mpich) {
   const std::optional<Assignment> place =
-      read({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}});
+      assignment_of({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}});
   ASSERT_TRUE(place);
   EXPECT_EQ(place->rank, 1);
   EXPECT_EQ(place->size, 2);
@@ -122,7 +123,7 @@ TEST(PlaceTest, Mpich) {
 }
 
 TEST(PlaceTest, SlurmStep) {
-  const std::optional<Assignment> place = read(kSlurm);
+  const std::optional<Assignment> place = assignment_of(kSlurm);
   ASSERT_TRUE(place);
   EXPECT_EQ(place->rank, 3);
   EXPECT_EQ(place->size, 16);
@@ -132,19 +133,21 @@ TEST(PlaceTest, SlurmStep) {
   EXPECT_EQ(place->launcher, "Slurm");
 }
 
-TEST(PlaceTest, SlurmStepCountsItsOwnTasks) { EXPECT_EQ(read(with(kSlurm, {{"SLURM_STEP_NUM_TASKS", "8"}}))->size, 8); }
+TEST(PlaceTest, SlurmStepCountsItsOwnTasks) {
+  EXPECT_EQ(assignment_of(with(kSlurm, {{"SLURM_STEP_NUM_TASKS", "8"}}))->size, 8);
+}
 
 TEST(PlaceTest, SlurmWithoutTasksIsNoLauncher) {
   Variables batch = kSlurm;
   batch.erase("SLURM_STEP_ID");
-  EXPECT_FALSE(read(batch));
-  EXPECT_FALSE(read(with(kSlurm, {{"SLURM_STEP_ID", "4294967290"}})));  // an interactive shell
-  EXPECT_FALSE(read(with(kSlurm, {{"SLURM_PROCID", "0"}, {"SLURM_LOCALID", "0"}, {"SLURM_NTASKS", "1"}})));
+  EXPECT_FALSE(assignment_of(batch));
+  EXPECT_FALSE(assignment_of(with(kSlurm, {{"SLURM_STEP_ID", "4294967290"}})));  // an interactive shell
+  EXPECT_FALSE(assignment_of(with(kSlurm, {{"SLURM_PROCID", "0"}, {"SLURM_LOCALID", "0"}, {"SLURM_NTASKS", "1"}})));
 }
 
 TEST(PlaceTest, SlurmFindsTheFirstHost) {
   const auto host = [](const std::string& list) {
-    return read(with(kSlurm, {{"SLURM_STEP_NODELIST", list}}))->store_host;
+    return assignment_of(with(kSlurm, {{"SLURM_STEP_NODELIST", list}}))->store_host;
   };
   EXPECT_EQ(host("a1,b2"), "a1");
   EXPECT_EQ(host("node7"), "node7");
@@ -153,9 +156,9 @@ TEST(PlaceTest, SlurmFindsTheFirstHost) {
   EXPECT_EQ(host("gpu[3-4]x,b"), "gpu3x");
   Variables others = kSlurm;
   others.erase("SLURM_STEP_NODELIST");
-  EXPECT_EQ(read(others)->store_host, "10.0.0.1");
-  EXPECT_EQ(read(with(others, {{"SLURM_JOB_NODELIST", "c[2-3]"}}))->store_host, "c2");
-  EXPECT_EQ(read(with(kSlurm, {{"MASTER_ADDR", "elsewhere"}}))->store_host, "elsewhere");
+  EXPECT_EQ(assignment_of(others)->store_host, "10.0.0.1");
+  EXPECT_EQ(assignment_of(with(others, {{"SLURM_JOB_NODELIST", "c[2-3]"}}))->store_host, "c2");
+  EXPECT_EQ(assignment_of(with(kSlurm, {{"MASTER_ADDR", "elsewhere"}}))->store_host, "elsewhere");
 }
 
 TEST(PlaceTest, BrokenHostLists) {
@@ -166,14 +169,14 @@ TEST(PlaceTest, BrokenHostLists) {
 }
 
 TEST(PlaceTest, AnInnerLauncherKnowsBetter) {
-  EXPECT_EQ(read(with(kSlurm, kTorchrun))->launcher, "torchrun");
+  EXPECT_EQ(assignment_of(with(kSlurm, kTorchrun))->launcher, "torchrun");
   const Variables mpi = {
       {"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}};
-  EXPECT_EQ(read(with(kSlurm, mpi))->size, 4);
+  EXPECT_EQ(assignment_of(with(kSlurm, mpi))->size, 4);
 }
 
 TEST(PlaceTest, SlurmsOwnPmiIsSlurm) {
-  const std::optional<Assignment> place = read(with(kSlurm, {{"PMI_RANK", "3"}, {"PMI_SIZE", "16"}}));
+  const std::optional<Assignment> place = assignment_of(with(kSlurm, {{"PMI_RANK", "3"}, {"PMI_SIZE", "16"}}));
   ASSERT_TRUE(place);
   EXPECT_EQ(place->launcher, "Slurm");
   EXPECT_EQ(place->store_host, "gpu03");

@@ -28,7 +28,7 @@ using testing::two_racks;
 using ::testing::UnorderedElementsAre;
 using testing::with_links;
 
-constexpr double kMegabit = 125e3;
+using testing::kMegabit;
 
 Topology unequal_nics() {
   std::vector<double> nics(8, 200 * kMegabit);

@@ -17,7 +17,7 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 using testing::two_racks;
 
-constexpr double kMegabit = 125e3;
+using testing::kMegabit;
 
 // Of 0.1 MB, which take 4 ms on a free link.
 ProbeSample probe(Rank from, Rank to, double milliseconds, int turn = 0) {

@@ -21,6 +21,8 @@
 
 namespace dssync::testing {
 
+inline constexpr double kMegabit = 125e3;  // per second, in bytes
+
 struct SimulationOptions {
   unsigned seed = 1;
   double noise = 0.03;               // of measured durations, relative

@@ -60,16 +60,16 @@ TEST(TrafficTest, FractionsAndElementsTellTheSame) {
   for (int trial = 0; trial < 200; ++trial) {
     const std::size_t members = 2 + random() % 7;
     for (const Kind kind : kKinds) {
-      constexpr std::int64_t kAll = 1 << 20;
+      constexpr std::int64_t kElements = 1 << 20;
       Elements elements = {static_cast<std::int64_t>(random() % 1000)};
       for (std::size_t i = 0; i < (kind == Kind::kAllReduce ? 1 : members); ++i) {
         elements.push_back(elements.back() + static_cast<std::int64_t>(random() % 1000));
       }
       std::vector<double> fractions;
-      for (const std::int64_t element : elements) fractions.push_back(static_cast<double>(element) / kAll);
+      for (const std::int64_t element : elements) fractions.push_back(static_cast<double>(element) / kElements);
       for (std::size_t i = 0; i < members; ++i) {
         const auto exact = static_cast<double>(sent_bytes<std::int64_t>(kind, members, elements, i, 4));
-        EXPECT_NEAR(sent_bytes(kind, members, fractions, i, 4.0 * kAll), exact, 1);
+        EXPECT_NEAR(sent_bytes(kind, members, fractions, i, 4.0 * kElements), exact, 1);
       }
     }
   }

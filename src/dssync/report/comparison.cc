@@ -37,11 +37,6 @@ std::vector<Setting> identity(const TrainingRun& run) {
   return result;
 }
 
-std::string in_words(std::string name) {
-  std::replace(name.begin(), name.end(), '_', ' ');
-  return name;
-}
-
 std::vector<RunGroup> grouped(const std::vector<TrainingRun>& runs) {
   std::vector<RunGroup> groups;
   std::map<std::vector<Setting>, std::size_t> place;
@@ -243,6 +238,11 @@ std::optional<double> seconds_to(const TrainingRun& run, double accuracy) {
     if (evaluation.accuracy >= accuracy - 1e-12) return evaluation.training_seconds;
   }
   return std::nullopt;
+}
+
+std::string in_words(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
 }
 
 std::vector<Difference> differences(const std::vector<const TrainingRun*>& runs) {

@@ -84,6 +84,8 @@ struct Difference {
   std::vector<std::string> values;
 };
 std::vector<Difference> differences(const std::vector<const TrainingRun*>& runs);
+// The name of a setting for readers: "batch size" for "batch_size".
+std::string in_words(std::string name);
 
 // The paragraph that says what came out, as plain text: nothing in it that is not in the data.
 std::string conclusion(const Comparison& comparison);

@@ -16,9 +16,9 @@
 namespace dssync {
 namespace {
 
-constexpr std::size_t kMostPoints = 240;  // of a line
-constexpr std::size_t kMostBands = 4;     // more would hide each other
-constexpr std::size_t kMostRows = 40;     // of a table of evaluations
+constexpr std::size_t kMostPoints = 240;      // of a line
+constexpr std::size_t kMostBands = 4;         // more would hide each other
+constexpr std::size_t kMostEvaluations = 40;  // of a table of evaluations
 
 std::vector<LegendEntry> legend_of(const Comparison& comparison) {
   std::vector<LegendEntry> result;
@@ -119,7 +119,7 @@ std::string evaluations_table(const Comparison& comparison) {
   std::string rows;
   for (const RunGroup& group : comparison.groups) {
     for (const TrainingRun* run : group.runs) {
-      const std::size_t stride = (run->evaluations.size() + kMostRows - 1) / kMostRows;
+      const std::size_t stride = (run->evaluations.size() + kMostEvaluations - 1) / kMostEvaluations;
       for (std::size_t i = 0; i < run->evaluations.size(); ++i) {
         if (i % stride != 0 && i + 1 != run->evaluations.size()) continue;
         const Evaluation& evaluation = run->evaluations[i];

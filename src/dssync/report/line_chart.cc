@@ -12,12 +12,11 @@
 namespace dssync {
 namespace {
 
-constexpr double kWidth = 560;
-constexpr double kHeight = 320;
-constexpr double kLeft = 58;
-constexpr double kRight = 18;
-constexpr double kTop = 16;
-constexpr double kBottom = 46;
+constexpr double kLinesHeight = 320;
+constexpr double kLinesLeft = 58;
+constexpr double kLinesRight = 18;
+constexpr double kLinesTop = 16;
+constexpr double kLinesBottom = 46;
 constexpr int kStyles = 8;  // colours that the page defines
 
 std::string marker(int style, double x, double y, double size) {
@@ -80,8 +79,10 @@ class Frame {
   bool is_empty() const { return is_empty_; }
   const Axis& x_axis() const { return x_; }
   const Axis& y_axis() const { return y_; }
-  double x(double value) const { return kLeft + x_.place(value) * (kWidth - kLeft - kRight); }
-  double y(double value) const { return kHeight - kBottom - y_.place(value) * (kHeight - kTop - kBottom); }
+  double x(double value) const { return kLinesLeft + x_.place(value) * (kChartWidth - kLinesLeft - kLinesRight); }
+  double y(double value) const {
+    return kLinesHeight - kLinesBottom - y_.place(value) * (kLinesHeight - kLinesTop - kLinesBottom);
+  }
 
  private:
   static void take(const LineChart& chart, double px, double py, Range& x, Range& y) {
@@ -101,24 +102,25 @@ std::string titled(const std::string& title, const Axis& axis) {
 
 std::string draw_axes(const LineChart& chart, const Frame& frame) {
   std::string out = R"(<g class="axis">)";
-  const double bottom = kHeight - kBottom;
+  const double bottom = kLinesHeight - kLinesBottom;
   for (const Tick& tick : frame.y_axis().ticks) {
     const std::string y = coordinate(frame.y(tick.value));
-    out += fmt::format(R"(<path class="grid" d="M{} {}H{}"/>)", kLeft, y, kWidth - kRight);
-    out +=
-        fmt::format(R"(<text x="{}" y="{}" dy=".34em" text-anchor="end">{}</text>)", kLeft - 7, y, escaped(tick.label));
+    out += fmt::format(R"(<path class="grid" d="M{} {}H{}"/>)", kLinesLeft, y, kChartWidth - kLinesRight);
+    out += fmt::format(R"(<text x="{}" y="{}" dy=".34em" text-anchor="end">{}</text>)", kLinesLeft - 7, y,
+                       escaped(tick.label));
   }
   for (const Tick& tick : frame.x_axis().ticks) {
     const std::string x = coordinate(frame.x(tick.value));
     out += fmt::format(R"(<path class="tick" d="M{} {}v4"/>)", x, bottom);
     out += fmt::format(R"(<text x="{}" y="{}" text-anchor="middle">{}</text>)", x, bottom + 18, escaped(tick.label));
   }
-  out += fmt::format(R"(<path class="base" d="M{} {}H{}"/>)", kLeft, bottom, kWidth - kRight);
+  out += fmt::format(R"(<path class="base" d="M{} {}H{}"/>)", kLinesLeft, bottom, kChartWidth - kLinesRight);
   out += fmt::format(R"(<text class="name" x="{}" y="{}" text-anchor="middle">{}</text>)",
-                     (kLeft + kWidth - kRight) / 2, kHeight - 8, escaped(titled(chart.x_title, frame.x_axis())));
+                     (kLinesLeft + kChartWidth - kLinesRight) / 2, kLinesHeight - 8,
+                     escaped(titled(chart.x_title, frame.x_axis())));
   out +=
       fmt::format(R"svg(<text class="name" transform="translate(13 {}) rotate(-90)" text-anchor="middle">{}</text>)svg",
-                  coordinate((kTop + bottom) / 2), escaped(titled(chart.y_title, frame.y_axis())));
+                  coordinate((kLinesTop + bottom) / 2), escaped(titled(chart.y_title, frame.y_axis())));
   return out + "</g>";
 }
 
@@ -156,21 +158,22 @@ std::string draw_marks(const LineChart& chart, const Frame& frame) {
   std::string out;
   if (chart.level) {
     const double y = frame.y(*chart.level);
-    out += fmt::format(R"(<path class="level" d="M{} {}H{}"/>)", kLeft, coordinate(y), kWidth - kRight);
-    out += fmt::format(R"(<text class="level" x="{}" y="{}">{}</text>)", kLeft + 4,
-                       coordinate(y > kTop + 20 ? y - 5 : y + 14), escaped(chart.level_label));
+    out += fmt::format(R"(<path class="level" d="M{} {}H{}"/>)", kLinesLeft, coordinate(y), kChartWidth - kLinesRight);
+    out += fmt::format(R"(<text class="level" x="{}" y="{}">{}</text>)", kLinesLeft + 4,
+                       coordinate(y > kLinesTop + 20 ? y - 5 : y + 14), escaped(chart.level_label));
   }
   // Labels that would run into each other are left out: the table below the chart has them all.
   double free_from = -1;
   for (const Mark& mark : chart.marks) {
     const double x = frame.x(mark.x);
-    out += fmt::format(R"(<path class="mark" d="M{} {}V{}"/>)", coordinate(x), kTop - 4, kHeight - kBottom);
+    out +=
+        fmt::format(R"(<path class="mark" d="M{} {}V{}"/>)", coordinate(x), kLinesTop - 4, kLinesHeight - kLinesBottom);
     const double width = 11 * text_width(mark.label);
-    const bool turns = x + 4 + width > kWidth - kRight;
+    const bool turns = x + 4 + width > kChartWidth - kLinesRight;
     const double begin = turns ? x - 4 - width : x + 4;
     if (begin < free_from) continue;
-    out += fmt::format(R"(<text class="mark" x="{}" y="{}"{}>{}</text>)", coordinate(turns ? x - 4 : x + 4), kTop + 6,
-                       turns ? R"( text-anchor="end")" : "", escaped(mark.label));
+    out += fmt::format(R"(<text class="mark" x="{}" y="{}"{}>{}</text>)", coordinate(turns ? x - 4 : x + 4),
+                       kLinesTop + 6, turns ? R"( text-anchor="end")" : "", escaped(mark.label));
     free_from = begin + width + 8;
   }
   return out;
@@ -184,9 +187,10 @@ std::string unit_attribute(Unit unit) {
 std::string read_out_attributes(const Frame& frame, const LineChart& chart) {
   const Axis& x = frame.x_axis();
   const Axis& y = frame.y_axis();
-  return fmt::format(R"(data-x="{:.9g} {:.9g} {} {} {}" data-y="{:.9g} {:.9g} {} {} {}{}")", x.low, x.high, kLeft,
-                     kWidth - kRight, unit_attribute(chart.x_unit), y.low, y.high, kHeight - kBottom, kTop,
-                     unit_attribute(chart.y_unit), y.is_logarithmic ? " log" : "");
+  return fmt::format(R"(data-x="{:.9g} {:.9g} {} {} {}" data-y="{:.9g} {:.9g} {} {} {}{}")", x.low, x.high, kLinesLeft,
+                     kChartWidth - kLinesRight, unit_attribute(chart.x_unit), y.low, y.high,
+                     kLinesHeight - kLinesBottom, kLinesTop, unit_attribute(chart.y_unit),
+                     y.is_logarithmic ? " log" : "");
 }
 
 }  // namespace
@@ -210,7 +214,7 @@ std::string draw(const LineChart& chart) {
     }
     out += "</div>\n";
   }
-  out += begin_svg({chart.id, chart.title, chart.description, kWidth, kHeight,
+  out += begin_svg({chart.id, chart.title, chart.description, kChartWidth, kLinesHeight,
                     "class=\"lines\" " + read_out_attributes(frame, chart)});
   out += draw_axes(chart, frame);
   for (const Series& series : chart.series) out += draw_band(series, frame);

@@ -13,11 +13,10 @@
 namespace dssync {
 namespace {
 
-constexpr std::size_t kMostRows = 12;
-constexpr double kWidth = 560;
-constexpr double kLeft = 8;
-constexpr double kRight = 104;
-constexpr double kRow = 52;
+constexpr std::size_t kMostLinkRows = 12;
+constexpr double kLinksLeft = 8;
+constexpr double kLinksRight = 104;
+constexpr double kLinksRow = 52;
 
 struct Part {
   std::vector<std::string> nodes;  // each once
@@ -49,7 +48,7 @@ std::string kind_of(const std::string& way) { return way == "out" || way == "in"
 
 std::string bar(const char* style, double top, double bytes, double scale, double height) {
   if (bytes <= 0) return {};
-  return fmt::format(R"(<rect class="{}" x="{}" y="{}" width="{}" height="{}"/>)", style, kLeft, coordinate(top),
+  return fmt::format(R"(<rect class="{}" x="{}" y="{}" width="{}" height="{}"/>)", style, kLinksLeft, coordinate(top),
                      coordinate(std::max(1.0, bytes * scale)), coordinate(height));
 }
 
@@ -60,17 +59,18 @@ std::string share_text(const FoldedLinks& row) {
 
 std::string draw_row(const FoldedLinks& row, double top, double scale) {
   const std::string capacity = row.bytes_per_second > 0 ? ", " + shown_rate(row.bytes_per_second) : std::string();
-  std::string out = fmt::format(R"(<text class="label" x="{}" y="{}">{}{}</text>)", kLeft, coordinate(top + 14),
+  std::string out = fmt::format(R"(<text class="label" x="{}" y="{}">{}{}</text>)", kLinksLeft, coordinate(top + 14),
                                 escaped(row.label), capacity);
   out += bar("planned", top + 20, row.predicted_bytes.value_or(0), scale, 10);
   out += bar("carried", top + 32, row.measured_bytes.mean, scale, 10);
   if (row.measured_bytes.count > 1 && row.measured_bytes.high > row.measured_bytes.low) {
-    out += fmt::format(R"(<path class="whisker" d="M{} {}H{}"/>)", coordinate(kLeft + row.measured_bytes.low * scale),
-                       coordinate(top + 37), coordinate(kLeft + row.measured_bytes.high * scale));
+    out +=
+        fmt::format(R"(<path class="whisker" d="M{} {}H{}"/>)", coordinate(kLinksLeft + row.measured_bytes.low * scale),
+                    coordinate(top + 37), coordinate(kLinksLeft + row.measured_bytes.high * scale));
   }
   const double longest = std::max({row.predicted_bytes.value_or(0), row.measured_bytes.mean, row.measured_bytes.high});
   const double bytes = row.measured_bytes.count > 0 ? row.measured_bytes.mean : row.predicted_bytes.value_or(0);
-  const double x = kLeft + longest * scale + 7;
+  const double x = kLinksLeft + longest * scale + 7;
   out += fmt::format(R"(<text class="total" x="{}" y="{}">{}</text>)", coordinate(x), coordinate(top + 29),
                      shown_bytes(bytes));
   out += fmt::format(R"(<text class="total quiet" x="{}" y="{}">{}</text>)", coordinate(x), coordinate(top + 42),
@@ -151,20 +151,20 @@ std::vector<FoldedLinks> fold_links(const std::vector<LinkLoad>& links) {
 std::string draw_links(const RunGroup& group, const std::string& id) {
   const std::vector<FoldedLinks> rows = fold_links(group.links);
   if (rows.empty()) return {};
-  const std::size_t shown = std::min(rows.size(), kMostRows);
+  const std::size_t shown = std::min(rows.size(), kMostLinkRows);
   double most = 0;
   for (std::size_t i = 0; i < shown; ++i)
     most = std::max({most, rows[i].predicted_bytes.value_or(0), rows[i].measured_bytes.high});
-  const double scale = most > 0 ? (kWidth - kLeft - kRight) / most : 0;
-  const double height = 8 + kRow * static_cast<double>(shown);
+  const double scale = most > 0 ? (kChartWidth - kLinksLeft - kLinksRight) / most : 0;
+  const double height = 8 + kLinksRow * static_cast<double>(shown);
   std::string out = fmt::format(
       "<figure class=\"chart wide\" id=\"{}\">\n<figcaption>{}: bytes per link and iteration</figcaption>\n<div "
       "class=\"legend\">{}{}</div>\n",
       id, escaped(group.name), legend_box("planned", "predicted"), legend_box("carried", "measured"));
   out += begin_svg({id, "Bytes per link and iteration, " + group.name,
-                    "Bars of predicted and measured bytes; the table below has the values.", kWidth, height,
+                    "Bars of predicted and measured bytes; the table below has the values.", kChartWidth, height,
                     "class=\"half\""});
-  for (std::size_t i = 0; i < shown; ++i) out += draw_row(rows[i], 4 + kRow * static_cast<double>(i), scale);
+  for (std::size_t i = 0; i < shown; ++i) out += draw_row(rows[i], 4 + kLinksRow * static_cast<double>(i), scale);
   return out + "</svg>\n" + table(rows, shown) + "</figure>\n";
 }
 

@@ -25,6 +25,8 @@ std::string shown_count(std::int64_t count);
 // Three significant digits, as "0.012" or "1.2e-05".
 std::string shown_number(double value);
 
+inline constexpr double kChartWidth = 560;  // of every chart, in units of its drawing
+
 // Opens a drawing with its title and description for those who cannot see it. `attributes` are further ones of the
 // element, such as a class.
 struct Drawing {

@@ -17,11 +17,11 @@ namespace {
 constexpr std::size_t kMostHosts = 64;
 constexpr std::size_t kMostRows = 80;
 constexpr double kBox = 86;
-constexpr double kPitch = 182;
+constexpr double kLevelPitch = 182;
 constexpr double kRow = 22;
 constexpr double kGap = 9;  // between the hosts of one switch and those of the next
 constexpr double kSwitchRoom = 44;
-constexpr double kText = 196;
+constexpr double kTextRoom = 196;
 
 // A node of the drawing: a switch, a host, or the hosts of a switch that are drawn as one.
 struct Drawn {
@@ -160,7 +160,7 @@ class Tree {
   bool folds_ = false;
 };
 
-double left_of(const Drawn& node) { return 6 + kPitch * node.depth; }
+double left_of(const Drawn& node) { return 6 + kLevelPitch * node.depth; }
 
 int load_class(double share) { return std::clamp(static_cast<int>(share * 5), 0, 4); }
 
@@ -234,7 +234,7 @@ std::string draw_network(const RunGroup& group, const std::string& id) {
   if (tree.nodes().size() < 2) return {};
   double most = 0;
   for (const Drawn& node : tree.nodes()) most = std::max(most, node.share.value_or(0));
-  const double width = 6 + kPitch * tree.depth() + kBox + kText;
+  const double width = 6 + kLevelPitch * tree.depth() + kBox + kTextRoom;
   const bool measured = std::any_of(group.links.begin(), group.links.end(),
                                     [](const LinkLoad& link) { return link.measured_share.has_value(); });
   const char* load = shares.empty() ? "" : measured ? ": measured load" : ": predicted load";

@@ -25,7 +25,7 @@ constexpr const char* kDark = R"css({
   }
 )css";
 
-constexpr const char* kText = R"css(* { box-sizing: border-box; }
+constexpr const char* kRules = R"css(* { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; scroll-behavior: smooth; }
 body { margin: 0; background: var(--paper); color: var(--ink); font: 15px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu Sans", sans-serif; }
 main, footer { max-width: 1180px; margin: 0 auto; padding: 0 28px; }
@@ -176,7 +176,7 @@ constexpr const char* kPrint = R"css(@page { margin: 14mm 13mm; }
 std::string page_style() {
   // The dark colours are for screens alone: paper stays white.
   return std::string(kColors) + "@media screen {\n  :root[data-theme=\"dark\"] " + kDark +
-         "  @media (prefers-color-scheme: dark) { :root:not([data-theme=\"light\"]) " + kDark + "  }\n}\n" + kText +
+         "  @media (prefers-color-scheme: dark) { :root:not([data-theme=\"light\"]) " + kDark + "  }\n}\n" + kRules +
          kCharts + kPrint;
 }
 

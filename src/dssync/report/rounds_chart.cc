@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMostDots = 64;
 constexpr std::size_t kMostRounds = 24;
 constexpr std::size_t kLine = 16;  // dots
-constexpr double kPitch = 20;
+constexpr double kDotPitch = 20;
 constexpr double kGutter = 62;  // for the names of switches
 
 // What a dot stands for.
@@ -126,14 +126,14 @@ std::string draw_panel(const Panel& panel, const std::vector<Line>& lines, int w
     dots += fmt::format(R"(<text class="speed" x="{}" y="{}" dy=".36em" text-anchor="end">{}</text>)", kGutter - 8,
                         coordinate(y), escaped(shortened(line.name, 10)));
     for (std::size_t i = 0; i < line.dots.size(); ++i) {
-      if (i > 0 && i % kLine == 0) y += kPitch;
-      const double x = kGutter + 10 + kPitch * static_cast<double>(i % kLine);
+      if (i > 0 && i % kLine == 0) y += kDotPitch;
+      const double x = kGutter + 10 + kDotPitch * static_cast<double>(i % kLine);
       width = std::max(width, x + 12);
       dots += draw_dot(line.dots[i], groups, x, y);
     }
-    y += kPitch + 3;
+    y += kDotPitch + 3;
   }
-  y -= kPitch / 2;
+  y -= kDotPitch / 2;
   const std::string name = fmt::format("round{} {}", panel.places.size() > 1 ? "s" : "", places_text(panel.places));
   return fmt::format("<figure class=\"round\"><figcaption><b>{}</b><br>{}</figcaption>{}{}</svg></figure>\n", name,
                      escaped(panel.round->label),

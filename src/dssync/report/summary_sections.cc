@@ -19,11 +19,6 @@ std::vector<const TrainingRun*> all_runs(const Comparison& comparison) {
   return result;
 }
 
-std::string in_words(std::string name) {
-  std::replace(name.begin(), name.end(), '_', ' ');
-  return name;
-}
-
 // "a, b and c".
 std::string listed(const std::vector<std::string>& names) {
   if (names.size() == 1) return names.front();

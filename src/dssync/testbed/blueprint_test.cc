@@ -8,6 +8,7 @@
 
 #include "dssync/base/error.h"
 #include "dssync/testbed/error.h"
+#include "dssync/testbed/testing.h"
 #include "dssync/topology/read.h"
 #include "dssync/topology/testing.h"
 
@@ -18,10 +19,12 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+using testing::node_called;
+
 constexpr const char* kMark = "127.11.22.33 127.44.55.66";
 
 // core 0; rack-a 1 with a0 2, a1 3; rack-b 4 with b0 5.
-Topology two_racks() {
+Topology small_racks() {
   return read_yaml_topology(R"(
 defaults: {nic: 200Mbps}
 switches:
@@ -36,13 +39,6 @@ hosts:
       .topology;
 }
 
-NodeId node_called(const Topology& topology, const std::string& name) {
-  for (NodeId id = 0; id < static_cast<NodeId>(topology.nodes().size()); ++id) {
-    if (topology.node(id).name == name) return id;
-  }
-  return kNone;
-}
-
 const LinkPlan& link_called(const Blueprint& plan, const std::string& name) {
   for (const LinkPlan& link : plan.links) {
     if (link.name == name) return link;
@@ -51,7 +47,7 @@ const LinkPlan& link_called(const Blueprint& plan, const std::string& name) {
 }
 
 TEST(BlueprintTest, HostsHaveAddressesInOrder) {
-  const Topology topology = two_racks();
+  const Topology topology = small_racks();
   const Blueprint plan = blueprint_of(topology, kMark);
   EXPECT_EQ(host_plan(plan, node_called(topology, "a0")).address, "10.77.0.1");
   EXPECT_EQ(host_plan(plan, node_called(topology, "a1")).address, "10.77.0.2");
@@ -72,7 +68,7 @@ TEST(BlueprintTest, AddressesAreDistinctAndLookLikeHosts) {
 }
 
 TEST(BlueprintTest, EveryLinkIsShapedWhereItStartsAndCountedInTheFabric) {
-  const Topology topology = two_racks();
+  const Topology topology = small_racks();
   const Blueprint plan = blueprint_of(topology, kMark);
   const NodeId a0 = node_called(topology, "a0");
   const NodeId rack = node_called(topology, "rack-a");
@@ -103,7 +99,7 @@ TEST(BlueprintTest, RatesThatNoKernelShapesAreRefusedByName) {
 }
 
 TEST(BlueprintTest, PathsCrossTheLinksOfTheTree) {
-  const Topology topology = two_racks();
+  const Topology topology = small_racks();
   const Blueprint plan = blueprint_of(topology, kMark);
   const auto names = [&](const std::string& from, const std::string& to) {
     std::vector<std::string> result;
@@ -118,7 +114,7 @@ TEST(BlueprintTest, PathsCrossTheLinksOfTheTree) {
 }
 
 TEST(BlueprintTest, FabricHasABridgePerSwitchAndAPairPerCable) {
-  const Topology topology = two_racks();
+  const Topology topology = small_racks();
   const std::string text = fabric_ip_batch(blueprint_of(topology, kMark), [](NodeId) { return "/proc/7/fd/9"; });
   EXPECT_THAT(text, HasSubstr("link add name s0 address 02:00:0a:4d:00:00 type bridge stp_state 0"));
   EXPECT_THAT(text, HasSubstr("type veth peer name eth0 mtu 9000 address 02:00:0a:4d:00:01 netns /proc/7/fd/9\n"));
@@ -129,7 +125,7 @@ TEST(BlueprintTest, FabricHasABridgePerSwitchAndAPairPerCable) {
 }
 
 TEST(BlueprintTest, BridgesKnowTheWayToEveryHost) {
-  const Topology topology = two_racks();
+  const Topology topology = small_racks();
   const std::string text = fabric_bridge_batch(blueprint_of(topology, kMark));
   const std::string rack_a = std::to_string(node_called(topology, "rack-a"));
   const std::string b0 = std::to_string(node_called(topology, "b0"));
@@ -140,7 +136,7 @@ TEST(BlueprintTest, BridgesKnowTheWayToEveryHost) {
 }
 
 TEST(BlueprintTest, HostsKnowEachOtherAndTheMark) {
-  const Topology topology = two_racks();
+  const Topology topology = small_racks();
   const std::string text = host_ip_batch(blueprint_of(topology, kMark), node_called(topology, "a0"));
   EXPECT_THAT(text, HasSubstr("address add 10.77.0.1/16 dev eth0"));
   EXPECT_THAT(text, Not(HasSubstr("neigh replace 10.77.0.1 ")));

@@ -44,17 +44,11 @@ using ::testing::Le;
 using ::testing::SizeIs;
 
 using testing::Answer;
+using testing::node_called;
 using testing::TcpSocket;
 using testing::transfer;
 
 constexpr double kMegabyte = 1e6;
-
-NodeId node_called(const Topology& topology, const std::string& name) {
-  for (NodeId id = 0; id < static_cast<NodeId>(topology.nodes().size()); ++id) {
-    if (topology.node(id).name == name) return id;
-  }
-  throw Error("no node " + name);
-}
 
 std::size_t link_called(const Topology& topology, const std::string& name) {
   for (std::size_t id = 0; id < topology.links().size(); ++id) {

@@ -44,6 +44,13 @@ bool send_both_ways(const TcpSocket& peer, bool is_first, std::size_t bytes) {
 
 }  // namespace
 
+NodeId node_called(const Topology& topology, const std::string& name) {
+  for (NodeId id = 0; id < static_cast<NodeId>(topology.nodes().size()); ++id) {
+    if (topology.node(id).name == name) return id;
+  }
+  throw Error("no node " + name);
+}
+
 sockaddr_in address_of(const std::string& host, int port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;

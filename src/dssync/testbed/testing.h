@@ -1,4 +1,4 @@
-// For tests of real networks: processes that answer, TCP between hosts, and what TCP had to repeat.
+// For tests of emulated networks: nodes by name, processes that answer, TCP between hosts, and what TCP had to repeat.
 #pragma once
 
 #include <array>
@@ -19,6 +19,9 @@ namespace dssync::testing {
 
 inline constexpr int kPatienceSeconds = 60;
 inline constexpr int kPort = 4000;  // nobody else is in a namespace of the testbed
+
+// The host or switch of this name, which must be there.
+NodeId node_called(const Topology& topology, const std::string& name);
 
 // A pipe for plain values, and the forked process that writes one to it.
 template <typename Value>

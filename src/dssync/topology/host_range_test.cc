@@ -13,7 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string message_of(std::string_view pattern, std::size_t limit = 100) {
+std::string range_problem(std::string_view pattern, std::size_t limit = 100) {
   try {
     expand_host_range(pattern, limit);
   } catch (const InputError& error) {
@@ -38,26 +38,27 @@ TEST(HostRangeTest, TheLastBracketRunsFastest) {
 }
 
 TEST(HostRangeTest, SaysWhatIsWrong) {
-  EXPECT_THAT(message_of(""), HasSubstr("is empty"));
-  EXPECT_THAT(message_of("a[0-3"), HasSubstr("[ without a ]"));
-  EXPECT_THAT(message_of("a0-3]"), HasSubstr("] without a ["));
-  EXPECT_THAT(message_of("a[]"), HasSubstr("empty place"));
-  EXPECT_THAT(message_of("a[1,]"), HasSubstr("empty place"));
-  EXPECT_THAT(message_of("a[-3]"), HasSubstr("empty place"));
-  EXPECT_THAT(message_of("a[3-1]"), HasSubstr("backwards"));
-  EXPECT_THAT(message_of("a[x-z]"), HasSubstr("no number"));
-  EXPECT_THAT(message_of("a[1-2-3]"), HasSubstr("no number"));
-  EXPECT_THAT(message_of("a[[1]]"), HasSubstr("no number"));
-  EXPECT_THAT(message_of("a,b"), HasSubstr("comma"));
-  EXPECT_THAT(message_of("a[99999999999999999999]"), HasSubstr("too long"));
-  EXPECT_THAT(message_of(std::string(256, 'a')), HasSubstr("longer than 255"));
+  EXPECT_THAT(range_problem(""), HasSubstr("is empty"));
+  EXPECT_THAT(range_problem("a[0-3"), HasSubstr("[ without a ]"));
+  EXPECT_THAT(range_problem("a0-3]"), HasSubstr("] without a ["));
+  EXPECT_THAT(range_problem("a[]"), HasSubstr("empty place"));
+  EXPECT_THAT(range_problem("a[1,]"), HasSubstr("empty place"));
+  EXPECT_THAT(range_problem("a[-3]"), HasSubstr("empty place"));
+  EXPECT_THAT(range_problem("a[3-1]"), HasSubstr("backwards"));
+  EXPECT_THAT(range_problem("a[x-z]"), HasSubstr("no number"));
+  EXPECT_THAT(range_problem("a[1-2-3]"), HasSubstr("no number"));
+  EXPECT_THAT(range_problem("a[[1]]"), HasSubstr("no number"));
+  EXPECT_THAT(range_problem("a,b"), HasSubstr("comma"));
+  EXPECT_THAT(range_problem("a[99999999999999999999]"), HasSubstr("too long"));
+  EXPECT_THAT(range_problem(std::string(256, 'a')), HasSubstr("longer than 255"));
 }
 
 TEST(HostRangeTest, RefusesMoreNamesThanTheLimitWithoutMakingThem) {
-  EXPECT_THAT(message_of("a[1-100]"), "no error");
-  EXPECT_THAT(message_of("a[1-101]"), HasSubstr("at most 100"));
-  EXPECT_THAT(message_of("a[0-999999999999999999]"), HasSubstr("too many names"));
-  EXPECT_THAT(message_of("a[0-99][0-99][0-99][0-99][0-99][0-99][0-99][0-99][0-99][0-99][0-99]"), HasSubstr("too many"));
+  EXPECT_THAT(range_problem("a[1-100]"), "no error");
+  EXPECT_THAT(range_problem("a[1-101]"), HasSubstr("at most 100"));
+  EXPECT_THAT(range_problem("a[0-999999999999999999]"), HasSubstr("too many names"));
+  EXPECT_THAT(range_problem("a[0-99][0-99][0-99][0-99][0-99][0-99][0-99][0-99][0-99][0-99][0-99]"),
+              HasSubstr("too many"));
 }
 
 }  // namespace

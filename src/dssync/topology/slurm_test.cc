@@ -15,13 +15,13 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-ReadResult read(const std::string& text, const Assumptions& assumptions = {}) {
+ReadResult read_slurm(const std::string& text, const Assumptions& assumptions = {}) {
   return read_slurm_topology(text, "topology.conf", assumptions);
 }
 
-std::string message_of(const std::string& text) {
+std::string slurm_problem(const std::string& text) {
   try {
-    read(text);
+    read_slurm(text);
   } catch (const InputError& error) {
     return error.what();
   }
@@ -37,7 +37,7 @@ double uplink_of(const Topology& topology, const std::string& name) {
 }
 
 TEST(SlurmTest, ReadsSwitchesNodesAndRanges) {
-  const Topology topology = read(
+  const Topology topology = read_slurm(
                                 "# a comment\n"
                                 "SwitchName=s0 Nodes=dev[00-02,7],login\n"
                                 "switchname=s1 NODES=gpu[1-2]  # the second rack\n"
@@ -52,15 +52,16 @@ TEST(SlurmTest, ReadsSwitchesNodesAndRanges) {
 }
 
 TEST(SlurmTest, LinesMayBeContinuedAndEndInCrlf) {
-  const Topology topology = read("SwitchName=s0 \\\r\n  Nodes=a,b\\\n\nSwitchName=top \\\n Switches=s0\r\n").topology;
+  const Topology topology =
+      read_slurm("SwitchName=s0 \\\r\n  Nodes=a,b\\\n\nSwitchName=top \\\n Switches=s0\r\n").topology;
   EXPECT_EQ(topology.workers(), 2);
-  EXPECT_THAT(message_of("SwitchName=s0 \\\n Nodes=a\nSwitchName=s1 Nodes=a"), StartsWith("topology.conf:3: "));
+  EXPECT_THAT(slurm_problem("SwitchName=s0 \\\n Nodes=a\nSwitchName=s1 Nodes=a"), StartsWith("topology.conf:3: "));
 }
 
-TEST(SlurmTest, ValuesMayBeQuoted) { EXPECT_EQ(read("SwitchName=\"s0\" Nodes=\"a,b\"").topology.workers(), 2); }
+TEST(SlurmTest, ValuesMayBeQuoted) { EXPECT_EQ(read_slurm("SwitchName=\"s0\" Nodes=\"a,b\"").topology.workers(), 2); }
 
 TEST(SlurmTest, LinkSpeedIsTheCableUpInMbitUnlessAUnitIsWritten) {
-  const ReadResult result = read(
+  const ReadResult result = read_slurm(
       "SwitchName=s0 Nodes=a LinkSpeed=1000\nSwitchName=s1 Nodes=b LinkSpeed=40Gbps\nSwitchName=top Switches=s0,s1 "
       "LinkSpeed=9");
   EXPECT_DOUBLE_EQ(uplink_of(result.topology, "s0"), 125e6);
@@ -70,7 +71,7 @@ TEST(SlurmTest, LinkSpeedIsTheCableUpInMbitUnlessAUnitIsWritten) {
 }
 
 TEST(SlurmTest, UplinksWithoutASpeedAreAsFastAsAllBelow) {
-  const ReadResult result = read(
+  const ReadResult result = read_slurm(
       "SwitchName=top Switches=mid,s2\nSwitchName=mid Switches=s[0-1] Nodes=m\n"
       "SwitchName=s0 Nodes=a[0-3]\nSwitchName=s1 Nodes=b[0-1] LinkSpeed=8000\nSwitchName=s2 Nodes=c");
   EXPECT_DOUBLE_EQ(uplink_of(result.topology, "a0"), 1.25e9);
@@ -85,8 +86,8 @@ TEST(SlurmTest, AssumptionsComeBeforeTheUsualRates) {
   Assumptions assumptions;
   assumptions.nic = Bandwidth{1e6};
   assumptions.uplink = Bandwidth{2e6};
-  const ReadResult result =
-      read("SwitchName=s0 Nodes=a\nSwitchName=s1 Nodes=b LinkSpeed=8Mbps\nSwitchName=t Switches=s[0-1]", assumptions);
+  const ReadResult result = read_slurm(
+      "SwitchName=s0 Nodes=a\nSwitchName=s1 Nodes=b LinkSpeed=8Mbps\nSwitchName=t Switches=s[0-1]", assumptions);
   EXPECT_DOUBLE_EQ(uplink_of(result.topology, "a"), 1e6);
   EXPECT_DOUBLE_EQ(uplink_of(result.topology, "s0"), 2e6);
   EXPECT_DOUBLE_EQ(uplink_of(result.topology, "s1"), 1e6);
@@ -95,31 +96,32 @@ TEST(SlurmTest, AssumptionsComeBeforeTheUsualRates) {
 }
 
 TEST(SlurmTest, RefusesUnknownKeysAndGuesses) {
-  EXPECT_THAT(message_of("SwitchName=s0 Nodes=a\nSwitchName=s1 Node=b"),
+  EXPECT_THAT(slurm_problem("SwitchName=s0 Nodes=a\nSwitchName=s1 Node=b"),
               AllOf(StartsWith("topology.conf:2: "), HasSubstr("\"Node\""), HasSubstr("did you mean Nodes?"),
                     HasSubstr("SwitchName, Nodes, Switches, LinkSpeed")));
-  EXPECT_THAT(message_of("BlockName=b0 Nodes=a"), AllOf(StartsWith("topology.conf:1: "), HasSubstr("\"BlockName\"")));
-  EXPECT_THAT(message_of("\ninclude other.conf"),
+  EXPECT_THAT(slurm_problem("BlockName=b0 Nodes=a"),
+              AllOf(StartsWith("topology.conf:1: "), HasSubstr("\"BlockName\"")));
+  EXPECT_THAT(slurm_problem("\ninclude other.conf"),
               AllOf(StartsWith("topology.conf:2: "), HasSubstr("Include is not read")));
-  EXPECT_THAT(message_of("hosts: [a]"), AllOf(StartsWith("topology.conf:1: "), HasSubstr("unknown key")));
+  EXPECT_THAT(slurm_problem("hosts: [a]"), AllOf(StartsWith("topology.conf:1: "), HasSubstr("unknown key")));
 }
 
 TEST(SlurmTest, RefusesLinesThatAreIncomplete) {
-  EXPECT_THAT(message_of("Nodes=a"), AllOf(StartsWith("topology.conf:1: "), HasSubstr("names no switch")));
-  EXPECT_THAT(message_of("SwitchName=s0"), AllOf(StartsWith("topology.conf:1: "), HasSubstr("nothing below it")));
-  EXPECT_THAT(message_of("SwitchName= Nodes=a"),
+  EXPECT_THAT(slurm_problem("Nodes=a"), AllOf(StartsWith("topology.conf:1: "), HasSubstr("names no switch")));
+  EXPECT_THAT(slurm_problem("SwitchName=s0"), AllOf(StartsWith("topology.conf:1: "), HasSubstr("nothing below it")));
+  EXPECT_THAT(slurm_problem("SwitchName= Nodes=a"),
               AllOf(StartsWith("topology.conf:1: "), HasSubstr("SwitchName has no value")));
-  EXPECT_THAT(message_of("SwitchName Nodes=a"), HasSubstr("SwitchName has no value"));
-  EXPECT_THAT(message_of("SwitchName=s Nodes=a Nodes=b"), HasSubstr("Nodes stands twice"));
-  EXPECT_THAT(message_of("SwitchName=s[0-1] Nodes=a"), HasSubstr("several switches"));
-  EXPECT_THAT(message_of("SwitchName=s Nodes=a[1-"),
+  EXPECT_THAT(slurm_problem("SwitchName Nodes=a"), HasSubstr("SwitchName has no value"));
+  EXPECT_THAT(slurm_problem("SwitchName=s Nodes=a Nodes=b"), HasSubstr("Nodes stands twice"));
+  EXPECT_THAT(slurm_problem("SwitchName=s[0-1] Nodes=a"), HasSubstr("several switches"));
+  EXPECT_THAT(slurm_problem("SwitchName=s Nodes=a[1-"),
               AllOf(StartsWith("topology.conf:1: Nodes: "), HasSubstr("[ without a ]")));
-  EXPECT_THAT(message_of("SwitchName=s Nodes=a,,b"), HasSubstr("is empty"));
+  EXPECT_THAT(slurm_problem("SwitchName=s Nodes=a,,b"), HasSubstr("is empty"));
 }
 
 TEST(SlurmTest, RefusesSpeedsThatMakeNoSense) {
   for (const std::string speed : {"0", "-1", "fast", "1e999Mbps", "1.2.3", "nan"}) {
-    EXPECT_THAT(message_of("SwitchName=s Nodes=a LinkSpeed=" + speed),
+    EXPECT_THAT(slurm_problem("SwitchName=s Nodes=a LinkSpeed=" + speed),
                 StartsWith("topology.conf:1: LinkSpeed: bandwidth"))
         << speed;
   }
@@ -127,31 +129,31 @@ TEST(SlurmTest, RefusesSpeedsThatMakeNoSense) {
 
 TEST(SlurmTest, RefusesWhatIsNoTree) {
   EXPECT_THAT(
-      message_of("SwitchName=s Nodes=a\nSwitchName=top Switches=s,t"),
+      slurm_problem("SwitchName=s Nodes=a\nSwitchName=top Switches=s,t"),
       AllOf(StartsWith("topology.conf:2: "), HasSubstr("\"t\""), HasSubstr("not defined"), HasSubstr("SwitchName=t")));
-  EXPECT_THAT(message_of("SwitchName=s Nodes=a\nSwitchName=x Switches=s\nSwitchName=y Switches=s"),
+  EXPECT_THAT(slurm_problem("SwitchName=s Nodes=a\nSwitchName=x Switches=s\nSwitchName=y Switches=s"),
               AllOf(StartsWith("topology.conf:3: "), HasSubstr("\"s\" is below both \"x\" and \"y\"")));
-  EXPECT_THAT(message_of("SwitchName=s Nodes=a\nSwitchName=t Nodes=b"),
+  EXPECT_THAT(slurm_problem("SwitchName=s Nodes=a\nSwitchName=t Nodes=b"),
               AllOf(StartsWith("topology.conf:2: "), HasSubstr("expected one root")));
-  EXPECT_THAT(message_of("SwitchName=s Switches=t Nodes=a\nSwitchName=t Switches=s"),
+  EXPECT_THAT(slurm_problem("SwitchName=s Switches=t Nodes=a\nSwitchName=t Switches=s"),
               AllOf(StartsWith("topology.conf:1: "), HasSubstr("cycle, s -> t -> s")));
-  EXPECT_THAT(message_of("SwitchName=s Nodes=a\nSwitchName=s Nodes=b"),
+  EXPECT_THAT(slurm_problem("SwitchName=s Nodes=a\nSwitchName=s Nodes=b"),
               AllOf(StartsWith("topology.conf:2: "), HasSubstr("two switches named \"s\"")));
-  EXPECT_THAT(message_of("SwitchName=s Nodes=a\nSwitchName=t Nodes=a\nSwitchName=u Switches=s,t"),
+  EXPECT_THAT(slurm_problem("SwitchName=s Nodes=a\nSwitchName=t Nodes=a\nSwitchName=u Switches=s,t"),
               AllOf(StartsWith("topology.conf:2: "), HasSubstr("two hosts named \"a\"")));
 }
 
 TEST(SlurmTest, RefusesFilesWithoutSwitchesAndNoise) {
   for (const std::string text : {"", "\n# nothing\n", "\\\n"}) {
-    EXPECT_THAT(message_of(text),
+    EXPECT_THAT(slurm_problem(text),
                 AllOf(StartsWith("topology.conf: "), HasSubstr("no switch"), HasSubstr("SwitchName=")))
         << text;
   }
-  EXPECT_THAT(message_of(std::string("SwitchName=s\n\0", 14)),
+  EXPECT_THAT(slurm_problem(std::string("SwitchName=s\n\0", 14)),
               AllOf(StartsWith("topology.conf:2: "), HasSubstr("0x00")));
-  EXPECT_THAT(message_of(std::string(7'000'000, 'x')),
+  EXPECT_THAT(slurm_problem(std::string(7'000'000, 'x')),
               AllOf(StartsWith("topology.conf:1: unknown key \"xxx"), HasSubstr("...")));
-  EXPECT_THAT(message_of(std::string(10'000'000, 'x')), HasSubstr("too large"));
+  EXPECT_THAT(slurm_problem(std::string(10'000'000, 'x')), HasSubstr("too large"));
 }
 
 }  // namespace

@@ -17,11 +17,11 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-Topology read(const std::string& text) { return read_yaml_topology(text, "net.yaml").topology; }
+Topology read_yaml(const std::string& text) { return read_yaml_topology(text, "net.yaml").topology; }
 
-std::string message_of(const std::string& text) {
+std::string yaml_problem(const std::string& text) {
   try {
-    read(text);
+    read_yaml(text);
   } catch (const InputError& error) {
     return error.what();
   }
@@ -49,7 +49,7 @@ const std::string kTwoRacks =
     "  - {name: \"b[0-3]\", switch: rack-b, nic: 100Mbps, workers: 2, latency: 50us}\n";
 
 TEST(YamlTest, ReadsHostsSwitchesAndDefaults) {
-  const Topology topology = read(kTwoRacks);
+  const Topology topology = read_yaml(kTwoRacks);
   ASSERT_EQ(topology.workers(), 12);
   EXPECT_EQ(topology.worker_name(0), "a0");
   EXPECT_EQ(topology.worker_name(11), "b3/1");
@@ -63,7 +63,7 @@ TEST(YamlTest, ReadsHostsSwitchesAndDefaults) {
 }
 
 TEST(YamlTest, DefaultsMayStandLastAndReachEverything) {
-  const Topology topology = read(
+  const Topology topology = read_yaml(
       "hosts: [{name: h, switch: rack}]\n"
       "switches: [{name: core}, {name: rack, parent: core}]\n"
       "defaults: {nic: 8Mbps, uplink: 16Mbps, latency: 1ms, workers: 3}\n");
@@ -75,18 +75,18 @@ TEST(YamlTest, DefaultsMayStandLastAndReachEverything) {
 }
 
 TEST(YamlTest, WithoutSwitchesThereIsOne) {
-  const Topology topology = read("hosts: [{name: h, nic: 1Gbps}]");
+  const Topology topology = read_yaml("hosts: [{name: h, nic: 1Gbps}]");
   EXPECT_EQ(topology.node(topology.root()).name, "switch");
   EXPECT_EQ(topology.workers(), 1);
-  EXPECT_EQ(read("switches:\nhosts: [{name: h, nic: 1Gbps}]").workers(), 1);
+  EXPECT_EQ(read_yaml("switches:\nhosts: [{name: h, nic: 1Gbps}]").workers(), 1);
 }
 
 TEST(YamlTest, WithOneSwitchHostsNeedNotNameIt) {
-  EXPECT_EQ(read("switches: [{name: tor}]\nhosts: [{name: h, nic: 1Gbps}]").node(0).name, "tor");
+  EXPECT_EQ(read_yaml("switches: [{name: tor}]\nhosts: [{name: h, nic: 1Gbps}]").node(0).name, "tor");
 }
 
 TEST(YamlTest, RangesWorkOnSwitches) {
-  const Topology topology = read(
+  const Topology topology = read_yaml(
       "switches: [{name: core}, {name: \"rack[0-3]\", parent: core, uplink: 1Gbps}]\n"
       "hosts: [{name: h, nic: 1Gbps, switch: rack3}]");
   EXPECT_EQ(topology.node(0).children.size(), 4U);
@@ -94,13 +94,14 @@ TEST(YamlTest, RangesWorkOnSwitches) {
 }
 
 TEST(YamlTest, BlockStyleCrlfAndByteOrderMarkAreRead) {
-  EXPECT_EQ(read("\xEF\xBB\xBF---\r\ndefaults:\r\n  nic: 1Gbps\r\nhosts:\r\n  - name: h[0-2]\r\n    workers: 2\r\n")
-                .workers(),
-            6);
+  EXPECT_EQ(
+      read_yaml("\xEF\xBB\xBF---\r\ndefaults:\r\n  nic: 1Gbps\r\nhosts:\r\n  - name: h[0-2]\r\n    workers: 2\r\n")
+          .workers(),
+      6);
 }
 
 TEST(YamlTest, JsonIsRead) {
-  EXPECT_EQ(read(R"({"defaults": {"nic": "1Gbps"}, "hosts": [{"name": "h", "workers": 2}]})").workers(), 2);
+  EXPECT_EQ(read_yaml(R"({"defaults": {"nic": "1Gbps"}, "hosts": [{"name": "h", "workers": 2}]})").workers(), 2);
 }
 
 TEST(YamlTest, AssumptionsFillTheGapsAndAreNoted) {
@@ -120,66 +121,70 @@ TEST(YamlTest, AssumptionsFillTheGapsAndAreNoted) {
 }
 
 TEST(YamlTest, RefusesUnknownKeysAndGuesses) {
-  EXPECT_THAT(message_of("host: []"), AllOf(StartsWith("net.yaml:1: "), HasSubstr("\"host\""),
-                                            HasSubstr("did you mean hosts?"), HasSubstr("defaults, switches, hosts")));
-  EXPECT_THAT(message_of("defaults:\n  nics: 1Gbps"), AllOf(StartsWith("net.yaml:2: "), HasSubstr("did you mean nic?"),
-                                                            HasSubstr("nic, uplink, latency, workers")));
-  EXPECT_THAT(message_of("switches:\n- name: s\n  bandwidth: 1Gbps"),
+  EXPECT_THAT(yaml_problem("host: []"),
+              AllOf(StartsWith("net.yaml:1: "), HasSubstr("\"host\""), HasSubstr("did you mean hosts?"),
+                    HasSubstr("defaults, switches, hosts")));
+  EXPECT_THAT(
+      yaml_problem("defaults:\n  nics: 1Gbps"),
+      AllOf(StartsWith("net.yaml:2: "), HasSubstr("did you mean nic?"), HasSubstr("nic, uplink, latency, workers")));
+  EXPECT_THAT(yaml_problem("switches:\n- name: s\n  bandwidth: 1Gbps"),
               AllOf(StartsWith("net.yaml:3: "), HasSubstr("\"bandwidth\""), HasSubstr("name, parent, uplink, latency"),
                     Not(HasSubstr("did you mean"))));
   EXPECT_THAT(
-      message_of("hosts:\n- {name: h, uplink: 1Gbps}"),
+      yaml_problem("hosts:\n- {name: h, uplink: 1Gbps}"),
       AllOf(StartsWith("net.yaml:2: "), HasSubstr("\"uplink\""), HasSubstr("name, switch, nic, latency, workers")));
 }
 
 TEST(YamlTest, RefusesMissingRatesAndSaysHowToGiveThem) {
-  EXPECT_THAT(message_of("switches:\n- {name: core}\n- {name: rack, parent: core}\nhosts: [{name: h, nic: 1Gbps}]"),
+  EXPECT_THAT(yaml_problem("switches:\n- {name: core}\n- {name: rack, parent: core}\nhosts: [{name: h, nic: 1Gbps}]"),
               AllOf(StartsWith("net.yaml:3: "), HasSubstr("\"rack\" has no uplink"), HasSubstr("under defaults")));
-  EXPECT_THAT(message_of("hosts:\n\n- {name: h}"),
+  EXPECT_THAT(yaml_problem("hosts:\n\n- {name: h}"),
               AllOf(StartsWith("net.yaml:3: "), HasSubstr("\"h\" has no nic"), HasSubstr("under defaults")));
 }
 
 TEST(YamlTest, RefusesAnUplinkOrLatencyAtTheRoot) {
-  EXPECT_THAT(message_of("switches:\n- {name: core, uplink: 1Gbps}\nhosts: [{name: h, nic: 1Gbps}]"),
+  EXPECT_THAT(yaml_problem("switches:\n- {name: core, uplink: 1Gbps}\nhosts: [{name: h, nic: 1Gbps}]"),
               AllOf(StartsWith("net.yaml:2: "), HasSubstr("an uplink but no parent")));
-  EXPECT_THAT(message_of("switches:\n- {name: core, latency: 1ms}\nhosts: [{name: h, nic: 1Gbps}]"),
+  EXPECT_THAT(yaml_problem("switches:\n- {name: core, latency: 1ms}\nhosts: [{name: h, nic: 1Gbps}]"),
               AllOf(StartsWith("net.yaml:2: "), HasSubstr("latency"), HasSubstr("no parent")));
 }
 
 TEST(YamlTest, RefusesWhatIsNoTree) {
   const std::string hosts = "hosts: [{name: h, switch: a}]\ndefaults: {nic: 1Gbps, uplink: 1Gbps}\n";
-  EXPECT_THAT(message_of(hosts + "switches:\n- {name: a, parent: b}\n- {name: b, parent: a}"),
+  EXPECT_THAT(yaml_problem(hosts + "switches:\n- {name: a, parent: b}\n- {name: b, parent: a}"),
               AllOf(StartsWith("net.yaml:4: "), HasSubstr("cycle, a -> b -> a")));
-  EXPECT_THAT(message_of(hosts + "switches:\n- {name: a, parent: nowhere}"),
+  EXPECT_THAT(yaml_problem(hosts + "switches:\n- {name: a, parent: nowhere}"),
               AllOf(StartsWith("net.yaml:4: "), HasSubstr("\"nowhere\", which is not defined")));
-  EXPECT_THAT(message_of(hosts + "switches:\n- {name: a}\n- {name: b}"),
+  EXPECT_THAT(yaml_problem(hosts + "switches:\n- {name: a}\n- {name: b}"),
               AllOf(StartsWith("net.yaml:5: "), HasSubstr("one root")));
-  EXPECT_THAT(message_of(hosts + "switches:\n- {name: a}\n- {name: a, parent: a}"),
+  EXPECT_THAT(yaml_problem(hosts + "switches:\n- {name: a}\n- {name: a, parent: a}"),
               AllOf(StartsWith("net.yaml:5: "), HasSubstr("two switches named \"a\"")));
-  EXPECT_THAT(message_of(hosts + "switches:\n- {name: b}"),
+  EXPECT_THAT(yaml_problem(hosts + "switches:\n- {name: b}"),
               AllOf(StartsWith("net.yaml:1: "), HasSubstr("\"a\", which is not defined")));
 }
 
 TEST(YamlTest, RefusesHostsThatAreMissingDuplicateOrNowhere) {
-  EXPECT_THAT(message_of("defaults: {nic: 1Gbps}\nhosts:\n- name: \"h[0-3]\"\n- name: h2"),
+  EXPECT_THAT(yaml_problem("defaults: {nic: 1Gbps}\nhosts:\n- name: \"h[0-3]\"\n- name: h2"),
               AllOf(StartsWith("net.yaml:4: "), HasSubstr("two hosts named \"h2\"")));
   EXPECT_THAT(
-      message_of(
+      yaml_problem(
           "defaults: {nic: 1Gbps, uplink: 1Gbps}\nswitches: [{name: a}, {name: b, parent: a}]\nhosts:\n- name: h"),
       AllOf(StartsWith("net.yaml:4: "), HasSubstr("no switch"), HasSubstr("there are 2")));
-  EXPECT_THAT(message_of("defaults: {nic: 1Gbps}\nhosts: []"), AllOf(StartsWith("net.yaml:2: "), HasSubstr("no host")));
-  EXPECT_THAT(message_of("hosts:"), AllOf(StartsWith("net.yaml:1: "), HasSubstr("no host")));
-  EXPECT_THAT(message_of("defaults: {nic: 1Gbps}"), AllOf(StartsWith("net.yaml: "), HasSubstr("no host")));
-  EXPECT_THAT(message_of("hosts:\n- {nic: 1Gbps}"), AllOf(StartsWith("net.yaml:2: "), HasSubstr("no name")));
-  EXPECT_THAT(message_of("hosts:\n- {name: \"\", nic: 1Gbps}"), AllOf(StartsWith("net.yaml:2: "), HasSubstr("empty")));
-  EXPECT_THAT(message_of("hosts:\n- {name: \"a b\", nic: 1Gbps}"),
+  EXPECT_THAT(yaml_problem("defaults: {nic: 1Gbps}\nhosts: []"),
+              AllOf(StartsWith("net.yaml:2: "), HasSubstr("no host")));
+  EXPECT_THAT(yaml_problem("hosts:"), AllOf(StartsWith("net.yaml:1: "), HasSubstr("no host")));
+  EXPECT_THAT(yaml_problem("defaults: {nic: 1Gbps}"), AllOf(StartsWith("net.yaml: "), HasSubstr("no host")));
+  EXPECT_THAT(yaml_problem("hosts:\n- {nic: 1Gbps}"), AllOf(StartsWith("net.yaml:2: "), HasSubstr("no name")));
+  EXPECT_THAT(yaml_problem("hosts:\n- {name: \"\", nic: 1Gbps}"),
+              AllOf(StartsWith("net.yaml:2: "), HasSubstr("empty")));
+  EXPECT_THAT(yaml_problem("hosts:\n- {name: \"a b\", nic: 1Gbps}"),
               AllOf(StartsWith("net.yaml:2: "), HasSubstr("space")));
-  EXPECT_THAT(message_of("hosts:\n- {name: \"a[0-\", nic: 1Gbps}"),
+  EXPECT_THAT(yaml_problem("hosts:\n- {name: \"a[0-\", nic: 1Gbps}"),
               AllOf(StartsWith("net.yaml:2: "), HasSubstr("[ without")));
 }
 
 TEST(YamlTest, RefusesRatesThatMakeNoSense) {
-  const auto with_nic = [](const std::string& nic) { return message_of("hosts:\n- name: h\n  nic: " + nic); };
+  const auto with_nic = [](const std::string& nic) { return yaml_problem("hosts:\n- name: h\n  nic: " + nic); };
   for (const std::string nic :
        {"0Mbps", "-5Mbps", "50", ".nan", ".inf", "nan Mbps", "infMbps", "1e999Mbps", "1e300Gbps", "fast"}) {
     EXPECT_THAT(with_nic(nic), AllOf(StartsWith("net.yaml:3: nic: bandwidth "), HasSubstr("expected"))) << nic;
@@ -188,81 +193,81 @@ TEST(YamlTest, RefusesRatesThatMakeNoSense) {
   EXPECT_THAT(with_nic("-5Mbps"), HasSubstr("is negative"));
   EXPECT_THAT(with_nic("50"), HasSubstr("has no unit"));
   EXPECT_THAT(with_nic("\"\""), HasSubstr("is empty"));
-  EXPECT_THAT(message_of("defaults:\n  nic: 0bps\nhosts: [{name: h}]"), StartsWith("net.yaml:2: nic: "));
-  EXPECT_THAT(message_of("hosts: [{name: h, nic: 1Gbps, latency: 5}]"),
+  EXPECT_THAT(yaml_problem("defaults:\n  nic: 0bps\nhosts: [{name: h}]"), StartsWith("net.yaml:2: nic: "));
+  EXPECT_THAT(yaml_problem("hosts: [{name: h, nic: 1Gbps, latency: 5}]"),
               StartsWith("net.yaml:1: latency: time \"5\" has no unit"));
 }
 
 TEST(YamlTest, RefusesWorkersThatAreNoNumber) {
   for (const std::string workers : {"0", "-1", "1.5", "many", "99999999999", "1000001", "\"\""}) {
-    EXPECT_THAT(message_of("hosts:\n- {name: h, nic: 1Gbps, workers: " + workers + "}"),
+    EXPECT_THAT(yaml_problem("hosts:\n- {name: h, nic: 1Gbps, workers: " + workers + "}"),
                 AllOf(StartsWith("net.yaml:2: workers is "), HasSubstr("from 1 to 1000000")));
   }
-  EXPECT_THAT(message_of("hosts:\n- {name: \"h[0-9]\", nic: 1Gbps, workers: 100001}"),
+  EXPECT_THAT(yaml_problem("hosts:\n- {name: \"h[0-9]\", nic: 1Gbps, workers: 100001}"),
               AllOf(StartsWith("net.yaml:2: "), HasSubstr("too many workers")));
 }
 
 TEST(YamlTest, RefusesTheWrongKindOfYaml) {
-  EXPECT_THAT(message_of("- a\n- b"), AllOf(StartsWith("net.yaml:1: "), HasSubstr("a list"), HasSubstr("the keys")));
-  EXPECT_THAT(message_of("just text"), AllOf(StartsWith("net.yaml:1: "), HasSubstr("\"just text\"")));
-  EXPECT_THAT(message_of("defaults: []"),
+  EXPECT_THAT(yaml_problem("- a\n- b"), AllOf(StartsWith("net.yaml:1: "), HasSubstr("a list"), HasSubstr("the keys")));
+  EXPECT_THAT(yaml_problem("just text"), AllOf(StartsWith("net.yaml:1: "), HasSubstr("\"just text\"")));
+  EXPECT_THAT(yaml_problem("defaults: []"),
               AllOf(StartsWith("net.yaml:1: "), HasSubstr("defaults is a list; expected a map")));
-  EXPECT_THAT(message_of("defaults: 5"), HasSubstr("defaults is \"5\"; expected a map"));
-  EXPECT_THAT(message_of("\nhosts: {name: h}"),
+  EXPECT_THAT(yaml_problem("defaults: 5"), HasSubstr("defaults is \"5\"; expected a map"));
+  EXPECT_THAT(yaml_problem("\nhosts: {name: h}"),
               AllOf(StartsWith("net.yaml:2: "), HasSubstr("hosts is a map; expected a list")));
-  EXPECT_THAT(message_of("switches: core"), HasSubstr("switches is \"core\"; expected a list"));
-  EXPECT_THAT(message_of("hosts:\n- h"),
+  EXPECT_THAT(yaml_problem("switches: core"), HasSubstr("switches is \"core\"; expected a list"));
+  EXPECT_THAT(yaml_problem("hosts:\n- h"),
               AllOf(StartsWith("net.yaml:2: "), HasSubstr("an entry of hosts is \"h\"; expected a map")));
-  EXPECT_THAT(message_of("hosts:\n- [h]"), HasSubstr("an entry of hosts is a list"));
-  EXPECT_THAT(message_of("hosts:\n- name: [h]"), AllOf(StartsWith("net.yaml:2: "), HasSubstr("name is a list")));
-  EXPECT_THAT(message_of("hosts:\n- name: {h: i}"), HasSubstr("name is a map"));
-  EXPECT_THAT(message_of("hosts:\n- name:\n  nic: 1Gbps"),
+  EXPECT_THAT(yaml_problem("hosts:\n- [h]"), HasSubstr("an entry of hosts is a list"));
+  EXPECT_THAT(yaml_problem("hosts:\n- name: [h]"), AllOf(StartsWith("net.yaml:2: "), HasSubstr("name is a list")));
+  EXPECT_THAT(yaml_problem("hosts:\n- name: {h: i}"), HasSubstr("name is a map"));
+  EXPECT_THAT(yaml_problem("hosts:\n- name:\n  nic: 1Gbps"),
               AllOf(StartsWith("net.yaml:2: "), HasSubstr("name has no value")));
-  EXPECT_THAT(message_of("hosts:\n- \n- name: h"),
+  EXPECT_THAT(yaml_problem("hosts:\n- \n- name: h"),
               AllOf(StartsWith("net.yaml:"), HasSubstr("an entry of hosts is nothing")));
-  EXPECT_THAT(message_of("? {a: b}\n: c"), AllOf(StartsWith("net.yaml:1: "), HasSubstr("a map for a key")));
+  EXPECT_THAT(yaml_problem("? {a: b}\n: c"), AllOf(StartsWith("net.yaml:1: "), HasSubstr("a map for a key")));
 }
 
 TEST(YamlTest, RefusesKeysThatStandTwice) {
-  EXPECT_THAT(message_of("hosts: []\nhosts: []"),
+  EXPECT_THAT(yaml_problem("hosts: []\nhosts: []"),
               AllOf(StartsWith("net.yaml:2: "), HasSubstr("hosts stands here a second time")));
-  EXPECT_THAT(message_of("hosts:\n- name: h\n  name: i"),
+  EXPECT_THAT(yaml_problem("hosts:\n- name: h\n  name: i"),
               AllOf(StartsWith("net.yaml:3: "), HasSubstr("name stands twice")));
 }
 
 TEST(YamlTest, RefusesFilesWithNothingInThem) {
   for (const std::string text : {"", "\n\n", "# only\n# comments\n", "---\n", "~", "\xEF\xBB\xBF"}) {
-    EXPECT_THAT(message_of(text), AllOf(StartsWith("net.yaml: "), HasSubstr("is empty"), HasSubstr("hosts")));
+    EXPECT_THAT(yaml_problem(text), AllOf(StartsWith("net.yaml: "), HasSubstr("is empty"), HasSubstr("hosts")));
   }
 }
 
 TEST(YamlTest, RefusesASecondDocument) {
-  EXPECT_THAT(message_of("hosts: [{name: h, nic: 1Gbps}]\n---\nhosts: []\n"),
+  EXPECT_THAT(yaml_problem("hosts: [{name: h, nic: 1Gbps}]\n---\nhosts: []\n"),
               AllOf(StartsWith("net.yaml:"), HasSubstr("expected one document")));
 }
 
 TEST(YamlTest, RefusesStrayBracketsAndCommas) {
   for (const std::string stray : {",", "]", "}", ", ,", "# comment\n,\n"}) {
-    EXPECT_THAT(message_of(stray), AllOf(StartsWith("net.yaml:"), HasSubstr("expected"))) << stray;
-    EXPECT_THAT(message_of("hosts: [{name: h, nic: 1Gbps}]\n" + stray),
+    EXPECT_THAT(yaml_problem(stray), AllOf(StartsWith("net.yaml:"), HasSubstr("expected"))) << stray;
+    EXPECT_THAT(yaml_problem("hosts: [{name: h, nic: 1Gbps}]\n" + stray),
                 AllOf(StartsWith("net.yaml:"), HasSubstr("expected")))
         << stray;
   }
-  EXPECT_THAT(message_of(","),
+  EXPECT_THAT(yaml_problem(","),
               AllOf(StartsWith("net.yaml:1: "), HasSubstr("the file holds no map; expected the keys")));
 }
 
 TEST(YamlTest, RefusesAliasesAndSoTheirBombs) {
-  EXPECT_THAT(message_of("hosts:\n- &a {name: h, nic: 1Gbps}\n- *a"),
+  EXPECT_THAT(yaml_problem("hosts:\n- &a {name: h, nic: 1Gbps}\n- *a"),
               AllOf(StartsWith("net.yaml:3: "), HasSubstr("alias")));
-  EXPECT_THAT(message_of("hosts: &a [*a]"), HasSubstr("alias"));
+  EXPECT_THAT(yaml_problem("hosts: &a [*a]"), HasSubstr("alias"));
 }
 
 TEST(YamlTest, RefusesBrokenYaml) {
-  EXPECT_THAT(message_of("hosts: [{name: h"), AllOf(StartsWith("net.yaml:1: "), HasSubstr("bracket left open")));
-  EXPECT_THAT(message_of("hosts:\n- {name: \"h}"), AllOf(StartsWith("net.yaml:2: "), HasSubstr("not YAML")));
-  EXPECT_THAT(message_of("hosts:\n- *nobody"), AllOf(StartsWith("net.yaml:2: "), HasSubstr("not YAML")));
-  EXPECT_THAT(message_of("defaults:\n\tnic: 1Gbps"), AllOf(StartsWith("net.yaml:2: "), HasSubstr("expected")));
+  EXPECT_THAT(yaml_problem("hosts: [{name: h"), AllOf(StartsWith("net.yaml:1: "), HasSubstr("bracket left open")));
+  EXPECT_THAT(yaml_problem("hosts:\n- {name: \"h}"), AllOf(StartsWith("net.yaml:2: "), HasSubstr("not YAML")));
+  EXPECT_THAT(yaml_problem("hosts:\n- *nobody"), AllOf(StartsWith("net.yaml:2: "), HasSubstr("not YAML")));
+  EXPECT_THAT(yaml_problem("defaults:\n\tnic: 1Gbps"), AllOf(StartsWith("net.yaml:2: "), HasSubstr("expected")));
 }
 
 TEST(YamlTest, RefusesNoise) {
@@ -272,38 +277,38 @@ TEST(YamlTest, RefusesNoise) {
     state = state * 1664525U + 1013904223U;
     c = static_cast<char>(state >> 24U);
   }
-  EXPECT_THAT(message_of(noise), AllOf(StartsWith("net.yaml:1: "), HasSubstr("expected text in UTF-8")));
-  EXPECT_THAT(message_of(repeated("a: [b, {c: d}]\n", 700'000)), HasSubstr("too large; expected at most 8 MB"));
-  EXPECT_THAT(message_of(repeated("noise ", 1'000'000)),
+  EXPECT_THAT(yaml_problem(noise), AllOf(StartsWith("net.yaml:1: "), HasSubstr("expected text in UTF-8")));
+  EXPECT_THAT(yaml_problem(repeated("a: [b, {c: d}]\n", 700'000)), HasSubstr("too large; expected at most 8 MB"));
+  EXPECT_THAT(yaml_problem(repeated("noise ", 1'000'000)),
               AllOf(StartsWith("net.yaml:1: the file holds \"noise noise"), HasSubstr("...")));
 }
 
 TEST(YamlTest, RefusesBytesThatAreNoText) {
-  EXPECT_THAT(message_of(std::string("hosts:\n\0", 8)), AllOf(StartsWith("net.yaml:2: "), HasSubstr("0x00")));
-  EXPECT_THAT(message_of("a\nb\n\x1b[31m"), AllOf(StartsWith("net.yaml:3: "), HasSubstr("0x1b")));
+  EXPECT_THAT(yaml_problem(std::string("hosts:\n\0", 8)), AllOf(StartsWith("net.yaml:2: "), HasSubstr("0x00")));
+  EXPECT_THAT(yaml_problem("a\nb\n\x1b[31m"), AllOf(StartsWith("net.yaml:3: "), HasSubstr("0x1b")));
   for (const std::string bytes :
        {"\xff\xfe", "\xc0\x80", "\xed\xa0\x80", "\xe2\x82", "\xf5\x80\x80\x80", "\xf0\x80\x80\x80", "\x80"}) {
-    EXPECT_THAT(message_of("\n" + bytes), AllOf(StartsWith("net.yaml:2: "), HasSubstr("not UTF-8")));
+    EXPECT_THAT(yaml_problem("\n" + bytes), AllOf(StartsWith("net.yaml:2: "), HasSubstr("not UTF-8")));
   }
 }
 
 TEST(YamlTest, RefusesDeepNesting) {
   for (const std::string_view open : {"[", "{", "{a: ", "hosts: [", "- [", "[\n"}) {
-    EXPECT_THAT(message_of(repeated(open, 100'000)),
+    EXPECT_THAT(yaml_problem(repeated(open, 100'000)),
                 AllOf(StartsWith("net.yaml:"), HasSubstr("nested more than 64 deep")))
         << open;
   }
-  EXPECT_THAT(message_of(repeated("[']' ", 100'000)), StartsWith("net.yaml:1: "));
-  EXPECT_THAT(message_of("hosts:\n" + repeated("- ", 100'000)), StartsWith("net.yaml:2: "));
-  EXPECT_THAT(message_of(repeated("? ", 100'000)), StartsWith("net.yaml:1: "));
+  EXPECT_THAT(yaml_problem(repeated("[']' ", 100'000)), StartsWith("net.yaml:1: "));
+  EXPECT_THAT(yaml_problem("hosts:\n" + repeated("- ", 100'000)), StartsWith("net.yaml:2: "));
+  EXPECT_THAT(yaml_problem(repeated("? ", 100'000)), StartsWith("net.yaml:1: "));
 }
 
 TEST(YamlTest, BracketsInCommentsDoNotCountAsNesting) {
-  EXPECT_EQ(read(repeated("# [ {\n", 1000) + "hosts: [{name: h, nic: 1Gbps}] # [[[\n").workers(), 1);
+  EXPECT_EQ(read_yaml(repeated("# [ {\n", 1000) + "hosts: [{name: h, nic: 1Gbps}] # [[[\n").workers(), 1);
 }
 
 TEST(YamlTest, RefusesRangesBeyondTheLimitInAllEntriesTogether) {
-  EXPECT_THAT(message_of("defaults: {nic: 1Gbps}\nhosts:\n- name: \"a[1-900000]\"\n- name: \"b[1-900000]\""),
+  EXPECT_THAT(yaml_problem("defaults: {nic: 1Gbps}\nhosts:\n- name: \"a[1-900000]\"\n- name: \"b[1-900000]\""),
               AllOf(StartsWith("net.yaml:4: "), HasSubstr("at most 100000 ")));
 }
 

@@ -18,7 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kSide = 28;
 constexpr int kClasses = 10;
 
 at::Tensor read_part(const fs::path& file, const std::vector<std::int64_t>& dimensions) {
@@ -36,7 +35,7 @@ Dataset read_set(const fs::path& folder, const std::string& prefix) {
   Dataset set;
   set.name = "fashion-mnist";
   set.classes = kClasses;
-  set.images = read_part(folder / (prefix + "-images-idx3-ubyte.gz"), {-1, kSide, kSide}).unsqueeze(1);
+  set.images = read_part(folder / (prefix + "-images-idx3-ubyte.gz"), {-1, kImageSide, kImageSide}).unsqueeze(1);
   set.labels = read_part(label_file, {-1}).to(at::kLong);
   if (set.labels.size(0) != set.images.size(0)) {
     throw InputError(label_file, 0, fmt::format("has {} labels for {} images", set.labels.size(0), set.images.size(0)));

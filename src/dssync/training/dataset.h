@@ -35,6 +35,8 @@ struct Datasets {
   Dataset test;
 };
 
+inline constexpr int kImageSide = 28;  // pixels, of both data sets
+
 inline constexpr const char* kFashionMnistFolder = "/usr/share/datasets/fashion-mnist";
 
 // 60,000 and 10,000 images of ten kinds of clothes, 28 x 28. Throws InputError that names the file where one is missing

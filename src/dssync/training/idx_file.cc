@@ -36,17 +36,17 @@ std::string bytes_of(const fs::path& file) {
 }
 
 // The unpacked bytes of a gzip file, from first to last.
-class Unpacker {
+class Inflater {
  public:
-  explicit Unpacker(const fs::path& file) : file_(file), packed_(bytes_of(file)) {
+  explicit Inflater(const fs::path& file) : file_(file), packed_(bytes_of(file)) {
     constexpr int kGzipOnly = 16 + MAX_WBITS;
     if (inflateInit2(&zlib_, kGzipOnly) != Z_OK) throw Error(file_.string() + ": no memory to unpack it");
     zlib_.next_in = reinterpret_cast<Bytef*>(packed_.data());
     left_ = packed_.size();
   }
-  ~Unpacker() { inflateEnd(&zlib_); }
-  Unpacker(const Unpacker&) = delete;
-  Unpacker& operator=(const Unpacker&) = delete;
+  ~Inflater() { inflateEnd(&zlib_); }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
 
   // How many of `count` bytes there were.
   std::size_t read(void* to, std::size_t count) {
@@ -88,15 +88,15 @@ class Unpacker {
   bool ended_ = false;
 };
 
-std::uint32_t read_number(Unpacker& unpacker, const fs::path& file) {
+std::uint32_t read_number(Inflater& inflater, const fs::path& file) {
   std::array<std::uint8_t, 4> bytes{};
-  if (unpacker.read(bytes.data(), bytes.size()) < bytes.size()) throw InputError(file, 0, "ends within its header");
+  if (inflater.read(bytes.data(), bytes.size()) < bytes.size()) throw InputError(file, 0, "ends within its header");
   return std::uint32_t{bytes[0]} << 24 | std::uint32_t{bytes[1]} << 16 | std::uint32_t{bytes[2]} << 8 | bytes[3];
 }
 
-std::vector<std::int64_t> read_dimensions(Unpacker& unpacker, const fs::path& file,
+std::vector<std::int64_t> read_dimensions(Inflater& inflater, const fs::path& file,
                                           const std::vector<std::int64_t>& expected) {
-  const std::uint32_t magic = read_number(unpacker, file);
+  const std::uint32_t magic = read_number(inflater, file);
   const auto wanted = static_cast<std::uint32_t>(kUnsignedByte << 8 | static_cast<int>(expected.size()));
   if (magic != wanted) {
     throw InputError(file, 0,
@@ -106,7 +106,7 @@ std::vector<std::int64_t> read_dimensions(Unpacker& unpacker, const fs::path& fi
   std::vector<std::int64_t> found;
   std::int64_t bytes = 1;
   for (const std::int64_t want : expected) {
-    found.push_back(read_number(unpacker, file));
+    found.push_back(read_number(inflater, file));
     if (found.back() == 0 || (want >= 0 && found.back() != want)) {
       throw InputError(file, 0,
                        fmt::format("dimension {} is {}, expected {}", found.size(), found.back(),
@@ -121,17 +121,17 @@ std::vector<std::int64_t> read_dimensions(Unpacker& unpacker, const fs::path& fi
 }  // namespace
 
 at::Tensor read_idx(const fs::path& file, const std::vector<std::int64_t>& expected) {
-  Unpacker unpacker(file);
-  const auto dimensions = read_dimensions(unpacker, file, expected);
+  Inflater inflater(file);
+  const auto dimensions = read_dimensions(inflater, file, expected);
   at::Tensor tensor = at::empty(dimensions, at::kByte);
   const auto wanted = static_cast<std::size_t>(tensor.numel());
-  const std::size_t found = unpacker.read(tensor.data_ptr(), wanted);
+  const std::size_t found = inflater.read(tensor.data_ptr(), wanted);
   if (found < wanted) {
     throw InputError(file, 0,
                      fmt::format("is truncated: has {} bytes of data, its dimensions ({}) need {}", found,
                                  fmt::join(dimensions, " x "), wanted));
   }
-  unpacker.expect_end();
+  inflater.expect_end();
   return tensor;
 }
 

@@ -14,9 +14,8 @@
 namespace dssync {
 namespace {
 
-constexpr int kSide = 28;
 constexpr int kMargin = 8;  // how far a shape may be moved, bending included
-constexpr int kFieldSide = kSide + 2 * kMargin;
+constexpr int kFieldSide = kImageSide + 2 * kMargin;
 constexpr int kShapesPerClass = 2;
 constexpr int kBlobs = 9;
 constexpr double kMostShift = 4;
@@ -31,8 +30,8 @@ struct Blob {
 };
 
 Blob random_blob(Random& random) {
-  return {random.between(kMargin, kMargin + kSide), random.between(kMargin, kMargin + kSide), random.between(2.5, 6),
-          random.between(-1.5, 1.5)};
+  return {random.between(kMargin, kMargin + kImageSide), random.between(kMargin, kMargin + kImageSide),
+          random.between(2.5, 6), random.between(-1.5, 1.5)};
 }
 
 // Mean 0, variance 1.
@@ -103,10 +102,10 @@ void SyntheticImages::draw_image(int label, Random& random, std::uint8_t* pixels
   const double bend = random.between(0, kMostBend);
   const double wave = 2 * std::numbers::pi / random.between(14, 40);
   const double phase = random.between(0, 2 * std::numbers::pi);
-  std::array<double, kSide> bent{};
-  for (int at = 0; at < kSide; ++at) bent[static_cast<std::size_t>(at)] = bend * std::sin(wave * at + phase);
-  for (int y = 0; y < kSide; ++y) {
-    for (int x = 0; x < kSide; ++x) {
+  std::array<double, kImageSide> bent{};
+  for (int at = 0; at < kImageSide; ++at) bent[static_cast<std::size_t>(at)] = bend * std::sin(wave * at + phase);
+  for (int y = 0; y < kImageSide; ++y) {
+    for (int x = 0; x < kImageSide; ++x) {
       const double own =
           shape.at(x + shift_x + bent[static_cast<std::size_t>(y)], y + shift_y + bent[static_cast<std::size_t>(x)]);
       const double value = contrast * own + faint * overlaid.values[field_index(x + kMargin, y + kMargin)];
@@ -121,14 +120,14 @@ Dataset SyntheticImages::draw(std::int64_t examples, std::uint64_t stream) const
   Dataset set;
   set.name = "synthetic";
   set.classes = classes_;
-  set.images = at::empty({examples, 1, kSide, kSide}, at::kByte);
+  set.images = at::empty({examples, 1, kImageSide, kImageSide}, at::kByte);
   set.labels = at::empty({examples}, at::kLong);
   auto* pixels = set.images.data_ptr<std::uint8_t>();
   auto* labels = set.labels.data_ptr<std::int64_t>();
   for (std::int64_t example = 0; example < examples; ++example) {
     const int label = static_cast<int>(random.below(static_cast<std::uint64_t>(classes_)));
     labels[example] = label;
-    draw_image(label, random, pixels + example * kSide * kSide);
+    draw_image(label, random, pixels + example * kImageSide * kImageSide);
   }
   return set;
 }

@@ -4,7 +4,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include "dssync/comm/c10d/store.h"
 #include "dssync/comm/testing.h"
@@ -14,11 +13,10 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using testing::hash_store;
 using ::testing::HasSubstr;
 using testing::message_of;
 using testing::StoppableConnection;
-
-Store hash_store() { return c10::make_intrusive<c10d::HashStore>(); }
 
 TEST(BoundedStoreTest, PassesCallsOn) {
   const Store inner = hash_store();

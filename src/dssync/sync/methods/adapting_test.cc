@@ -30,7 +30,7 @@ using ::testing::SizeIs;
 using testing::two_racks;
 
 constexpr double kBytes = 8e6;
-constexpr int kWorkers = 8;
+constexpr int kAdaptingWorkers = 8;
 constexpr std::chrono::milliseconds kPace{4};  // of an iteration, so that the background gets its turn
 
 // One worker that trains in the simulation.
@@ -125,7 +125,7 @@ class Seen {
 
 TEST(AdaptationTest, AllWorkersChangeInTheSameIteration) {
   Seen seen;
-  run_ranks(kWorkers, [&](World& world) {
+  run_ranks(kAdaptingWorkers, [&](World& world) {
     SimulatedWorker worker(world, two_racks(200), {.bytes = kBytes});
     // Iterations are short here, so many may pass before a change.
     const auto iterate_until_change = [&] {
@@ -142,7 +142,7 @@ TEST(AdaptationTest, AllWorkersChangeInTheSameIteration) {
     worker.change_network(two_racks(200));
     iterate_until_change();
   });
-  ASSERT_THAT(seen.changes(), SizeIs(kWorkers));
+  ASSERT_THAT(seen.changes(), SizeIs(kAdaptingWorkers));
   const std::vector<std::string>& first = seen.changes().at(0);
   ASSERT_THAT(first, SizeIs(2));
   EXPECT_THAT(first[0], HasSubstr("rack0 up 200 Mbit/s -> "));
@@ -153,7 +153,7 @@ TEST(AdaptationTest, AllWorkersChangeInTheSameIteration) {
 
 TEST(AdaptationTest, NothingChangesWhereNothingHappens) {
   Seen seen;
-  run_ranks(kWorkers, [&](World& world) {
+  run_ranks(kAdaptingWorkers, [&](World& world) {
     SimulatedWorker worker(world, two_racks(50), {.bytes = kBytes});
     while (worker.iteration() < 40) {
       if (const auto change = worker.iterate()) seen.add(world.rank(), *change);
@@ -167,7 +167,7 @@ TEST(AdaptationTest, TheLimitOnSIsSteered) {
   Seen seen;
   std::mutex mutex;
   std::map<Rank, std::vector<double>> disagreements;
-  run_ranks(kWorkers, [&](World& world) {
+  run_ranks(kAdaptingWorkers, [&](World& world) {
     SimulatedWorker worker(world, two_racks(50), {.bytes = kBytes / 10, .disagreement = 0.5, .steer = true});
     for (int changes = 0; changes < 2 && worker.iteration() < 5000;) {
       const auto change = worker.iterate(1e-9, 0.01);
@@ -178,7 +178,7 @@ TEST(AdaptationTest, TheLimitOnSIsSteered) {
       disagreements[world.rank()].push_back(change->program->plan.mixing.steady_disagreement);
     }
   });
-  ASSERT_THAT(seen.changes(), SizeIs(kWorkers));
+  ASSERT_THAT(seen.changes(), SizeIs(kAdaptingWorkers));
   const std::vector<double>& first = disagreements.at(0);
   EXPECT_THAT(first, SizeIs(2));
   EXPECT_TRUE(std::is_sorted(first.begin(), first.end()));
@@ -188,7 +188,7 @@ TEST(AdaptationTest, TheLimitOnSIsSteered) {
 }
 
 TEST(AdaptationTest, GroupsOfAnOldPlanAreReleased) {
-  run_ranks(kWorkers, [&](World& world) {
+  run_ranks(kAdaptingWorkers, [&](World& world) {
     SimulatedWorker worker(world, two_racks(200), {.bytes = kBytes});
     std::vector<Channel> old = worker.channels();
     while (worker.iteration() < 20) worker.iterate();

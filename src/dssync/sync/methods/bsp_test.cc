@@ -16,12 +16,12 @@ namespace {
 
 using testing::run_ranks;
 
-struct Setting {
+struct BspSetting {
   Method method;
   std::int64_t bucket_bytes;
 };
 
-class BspTest : public ::testing::TestWithParam<Setting> {
+class BspTest : public ::testing::TestWithParam<BspSetting> {
  protected:
   SyncOptions options() const { return {.method = GetParam().method, .bucket_bytes = GetParam().bucket_bytes}; }
 };
@@ -136,10 +136,10 @@ TEST_P(BspTest, AveragesStartDuringTheBackwardPass) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BspTest,
-                         ::testing::Values(Setting{Method::kBspRing, 1 << 20}, Setting{Method::kBspRing, 100},
-                                           Setting{Method::kBspHierarchical, 1 << 20},
-                                           Setting{Method::kBspHierarchical, 100}, Setting{Method::kPs, 1 << 20},
-                                           Setting{Method::kPs, 64}),
+                         ::testing::Values(BspSetting{Method::kBspRing, 1 << 20}, BspSetting{Method::kBspRing, 100},
+                                           BspSetting{Method::kBspHierarchical, 1 << 20},
+                                           BspSetting{Method::kBspHierarchical, 100}, BspSetting{Method::kPs, 1 << 20},
+                                           BspSetting{Method::kPs, 64}),
                          [](const auto& setting) {
                            std::string name =
                                name_of(setting.param.method) + std::to_string(setting.param.bucket_bytes);

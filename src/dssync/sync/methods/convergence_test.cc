@@ -13,7 +13,7 @@
 namespace dssync {
 namespace {
 
-constexpr int kWorkers = 8;
+constexpr int kReplicas = 8;
 constexpr std::int64_t kSize = 64;
 
 using Gradient = std::function<at::Tensor(const at::Tensor&)>;
@@ -27,9 +27,9 @@ at::Generator noise_of(int rank) {
 // The mean of the replicas after training with the real runtime, before any consolidation.
 at::Tensor mean_of_ds_sync(const Gradient& gradient, double learning_rate, double deviation, int iterations,
                            bool overlap) {
-  std::vector<at::Tensor> replicas(kWorkers);
+  std::vector<at::Tensor> replicas(kReplicas);
   const Topology topology = testing::racks(2, 4, 4, 1);
-  testing::run_ranks(kWorkers, [&](World& world) {
+  testing::run_ranks(kReplicas, [&](World& world) {
     at::Generator random = noise_of(world.rank());
     const at::Tensor x = start();
     const auto sync =
@@ -48,12 +48,12 @@ at::Tensor mean_of_ds_sync(const Gradient& gradient, double learning_rate, doubl
 
 at::Tensor model_of_bsp(const Gradient& gradient, double learning_rate, double deviation, int iterations) {
   std::vector<at::Generator> random;
-  for (int rank = 0; rank < kWorkers; ++rank) random.push_back(noise_of(rank));
+  for (int rank = 0; rank < kReplicas; ++rank) random.push_back(noise_of(rank));
   at::Tensor x = start();
   for (int iteration = 0; iteration < iterations; ++iteration) {
     at::Tensor noise = at::zeros({kSize}, at::kDouble);
     for (at::Generator& generator : random) noise += at::randn({kSize}, generator, at::kDouble);
-    x = x - learning_rate * (gradient(x) + deviation * noise / kWorkers);
+    x = x - learning_rate * (gradient(x) + deviation * noise / kReplicas);
   }
   return x;
 }

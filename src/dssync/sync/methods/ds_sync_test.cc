@@ -58,19 +58,19 @@ void average_in_place(Vectors& vectors, const Schedule& schedule, const std::vec
   }
 }
 
-struct Setting {
+struct DsSyncSetting {
   std::int64_t size;
   int shards;
   bool overlap;
   int warmup;
 };
 
-class DsSyncTest : public ::testing::TestWithParam<Setting> {};
+class DsSyncTest : public ::testing::TestWithParam<DsSyncSetting> {};
 
 constexpr std::int64_t kIterations = 11;
 
 // The same thing with plain vectors.
-Vectors simulate(const Setting& setting) {
+Vectors simulate(const DsSyncSetting& setting) {
   const Schedule schedule = mixed_cycle();
   const ScheduleProgram program(schedule, setting.shards);
   Vectors x(6);
@@ -92,7 +92,7 @@ Vectors simulate(const Setting& setting) {
 }
 
 TEST_P(DsSyncTest, FollowsTheSimulation) {
-  const Setting setting = GetParam();
+  const DsSyncSetting setting = GetParam();
   const Vectors expected = simulate(setting);
   SyncOptions options;
   options.plan = plan_of(mixed_cycle(), setting.shards);
@@ -114,11 +114,12 @@ TEST_P(DsSyncTest, FollowsTheSimulation) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Settings, DsSyncTest,
-                         ::testing::Values(Setting{1, 1, false, 0}, Setting{1, 4, false, 0}, Setting{3, 4, false, 0},
-                                           Setting{1009, 1, false, 0}, Setting{1009, 4, false, 0},
-                                           Setting{1009, 7, false, 3}, Setting{100'003, 4, false, 0},
-                                           Setting{1, 4, true, 0}, Setting{1009, 1, true, 0}, Setting{1009, 4, true, 2},
-                                           Setting{100'003, 8, true, 0}),
+                         ::testing::Values(DsSyncSetting{1, 1, false, 0}, DsSyncSetting{1, 4, false, 0},
+                                           DsSyncSetting{3, 4, false, 0}, DsSyncSetting{1009, 1, false, 0},
+                                           DsSyncSetting{1009, 4, false, 0}, DsSyncSetting{1009, 7, false, 3},
+                                           DsSyncSetting{100'003, 4, false, 0}, DsSyncSetting{1, 4, true, 0},
+                                           DsSyncSetting{1009, 1, true, 0}, DsSyncSetting{1009, 4, true, 2},
+                                           DsSyncSetting{100'003, 8, true, 0}),
                          [](const auto& setting) {
                            return "size" + std::to_string(setting.param.size) + "shards" +
                                   std::to_string(setting.param.shards) +

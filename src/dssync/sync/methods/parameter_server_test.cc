@@ -65,13 +65,14 @@ void iterate(Synchronizer& sync, const at::Tensor& x) {
   sync.after_step();
 }
 
-constexpr int kWorkers = 4;
+constexpr int kServedWorkers = 4;
 
 TEST(ParameterServerTest, AspPassesAWorkerThatStands) {
-  Scoreboard board(kWorkers);
-  run_ranks(kWorkers, [&](World& world) {
+  Scoreboard board(kServedWorkers);
+  run_ranks(kServedWorkers, [&](World& world) {
     const at::Tensor x = at::zeros({10});
-    const auto sync = make_synchronizer(world, {{{"x", x}}, {}, {}}, testing::flat(kWorkers), {.method = Method::kAsp});
+    const auto sync =
+        make_synchronizer(world, {{{"x", x}}, {}, {}}, testing::flat(kServedWorkers), {.method = Method::kAsp});
     // Rank 2 does its first iteration only after all others have done twenty.
     if (world.rank() == 2) {
       ASSERT_TRUE(board.wait_until_all_others_reach(2, 20, std::chrono::seconds(20)));
@@ -87,11 +88,11 @@ TEST(ParameterServerTest, AspPassesAWorkerThatStands) {
 
 TEST(ParameterServerTest, SspStopsAtItsBound) {
   for (const int bound : {0, 1, 3}) {
-    Scoreboard board(kWorkers);
+    Scoreboard board(kServedWorkers);
     std::atomic<std::int64_t> furthest = 0;
-    run_ranks(kWorkers, [&](World& world) {
+    run_ranks(kServedWorkers, [&](World& world) {
       const at::Tensor x = at::zeros({7});
-      const auto sync = make_synchronizer(world, {{{"x", x}}, {}, {}}, testing::flat(kWorkers),
+      const auto sync = make_synchronizer(world, {{{"x", x}}, {}, {}}, testing::flat(kServedWorkers),
                                           {.method = Method::kSsp, .staleness = bound});
       for (int iteration = 0; iteration < 12; ++iteration) {
         // Rank 1 goes on when the others have run up to the bound, which they must be able to do; and they cannot come
@@ -114,11 +115,11 @@ TEST(ParameterServerTest, SspStopsAtItsBound) {
 }
 
 TEST(ParameterServerTest, BspWaitsForTheSlowWorker) {
-  Scoreboard board(kWorkers);
-  run_ranks(kWorkers, [&](World& world) {
+  Scoreboard board(kServedWorkers);
+  run_ranks(kServedWorkers, [&](World& world) {
     const at::Tensor x = at::zeros({10}).requires_grad_();
     const auto sync =
-        make_synchronizer(world, {{{"x", x}}, {}, {}}, testing::flat(kWorkers), {.method = Method::kBspRing});
+        make_synchronizer(world, {{{"x", x}}, {}, {}}, testing::flat(kServedWorkers), {.method = Method::kBspRing});
     if (world.rank() == 2) {
       EXPECT_FALSE(board.wait_until_all_others_reach(2, 1, std::chrono::milliseconds(300)))
           << "nobody waited for rank 2";

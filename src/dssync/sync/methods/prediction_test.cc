@@ -18,7 +18,7 @@ namespace {
 
 using testing::run_ranks;
 
-struct Setting {
+struct PredictedSetting {
   std::string name;
   int workers;
   Plan plan;
@@ -48,8 +48,8 @@ Schedule global_every(int workers, int period) {
 }
 
 // The planner's choice at two limits, with a group limit, the published schedule, local SGD.
-std::vector<Setting> settings() {
-  std::vector<Setting> result;
+std::vector<PredictedSetting> settings() {
+  std::vector<PredictedSetting> result;
   for (const int workers : {8, 13}) {
     const Topology topology = network(workers);
     std::vector<std::pair<std::string, Plan>> plans;
@@ -72,11 +72,11 @@ double disagreement(const std::vector<at::Tensor>& replicas) {
   return (all - all.mean(0)).square().sum().item<double>() / static_cast<double>(replicas.size());
 }
 
-class PredictionTest : public ::testing::TestWithParam<Setting> {};
+class PredictionTest : public ::testing::TestWithParam<PredictedSetting> {};
 
 // lr^2 * variance * S, measured on the replicas themselves and, without looking at them, by the library.
 TEST_P(PredictionTest, IidNoiseDisagreesAsPredicted) {
-  const Setting& setting = GetParam();
+  const PredictedSetting& setting = GetParam();
   constexpr double kLearningRate = 0.1;
   constexpr double kDeviation = 3;  // of each element of a gradient
   constexpr std::int64_t kSize = 8192;
