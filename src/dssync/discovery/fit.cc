@@ -126,7 +126,7 @@ class Sharing {
       if (open.b != kNone) ++flows_[index(open.b)];
     }
     for (std::size_t limit = 0; limit < flows_.size(); ++limit) update_share(limit);
-    for (first_ = 0; first_ < open_.size();) settle(rates);
+    for (first_ = 0; first_ < open_.size();) fix_next_rate(rates);
   }
 
  private:
@@ -140,7 +140,7 @@ class Sharing {
   };
 
   // Either the slowest NIC or the fullest uplink decides next.
-  void settle(std::vector<double>& rates) {
+  void fix_next_rate(std::vector<double>& rates) {
     const auto fullest = std::min_element(shares_.begin(), shares_.end());
     const double share = *fullest;
     const Open& slowest = open_[first_];
