@@ -14,11 +14,11 @@ namespace dssync {
 namespace {
 
 constexpr int kReplicas = 8;
-constexpr std::int64_t kSize = 64;
+constexpr std::int64_t kLength = 64;
 
 using Gradient = std::function<at::Tensor(const at::Tensor&)>;
 
-at::Tensor start() { return at::linspace(-2, 2, kSize, at::kDouble); }
+at::Tensor start() { return at::linspace(-2, 2, kLength, at::kDouble); }
 
 at::Generator noise_of(int rank) {
   return at::make_generator<at::CPUGeneratorImpl>(static_cast<std::uint64_t>(100 + rank));
@@ -36,7 +36,7 @@ at::Tensor mean_of_ds_sync(const Gradient& gradient, double learning_rate, doubl
         make_synchronizer(world, {{{"x", x}}, {}, {}}, topology, {.disagreement = 0.5, .overlap = overlap});
     for (int iteration = 0; iteration < iterations; ++iteration) {
       sync->before_forward();
-      const at::Tensor step = gradient(x) + deviation * at::randn({kSize}, random, at::kDouble);
+      const at::Tensor step = gradient(x) + deviation * at::randn({kLength}, random, at::kDouble);
       sync->after_backward();
       x.sub_(step, learning_rate);
       sync->after_step();
@@ -51,8 +51,8 @@ at::Tensor model_of_bsp(const Gradient& gradient, double learning_rate, double d
   for (int rank = 0; rank < kReplicas; ++rank) random.push_back(noise_of(rank));
   at::Tensor x = start();
   for (int iteration = 0; iteration < iterations; ++iteration) {
-    at::Tensor noise = at::zeros({kSize}, at::kDouble);
-    for (at::Generator& generator : random) noise += at::randn({kSize}, generator, at::kDouble);
+    at::Tensor noise = at::zeros({kLength}, at::kDouble);
+    for (at::Generator& generator : random) noise += at::randn({kLength}, generator, at::kDouble);
     x = x - learning_rate * (gradient(x) + deviation * noise / kReplicas);
   }
   return x;
@@ -61,7 +61,7 @@ at::Tensor model_of_bsp(const Gradient& gradient, double learning_rate, double d
 class ConvergenceTest : public ::testing::TestWithParam<bool> {};
 
 TEST_P(ConvergenceTest, OnAQuadraticTheMeanIsThatOfBsp) {
-  const at::Tensor curvature = at::linspace(0.05, 1.5, kSize, at::kDouble);
+  const at::Tensor curvature = at::linspace(0.05, 1.5, kLength, at::kDouble);
   const Gradient gradient = [curvature](const at::Tensor& x) { return curvature * x; };
   const at::Tensor bsp = model_of_bsp(gradient, 0.2, 1, 60);
   const at::Tensor mean = mean_of_ds_sync(gradient, 0.2, 1, 60, GetParam());
