@@ -1,6 +1,7 @@
 #include "flags/sync_flags.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -34,7 +35,8 @@ CLI::Option* add_flag(CLI::App& app, const SyncOption& option, const SyncOption:
   if (verb == SyncVerb::kTrain && flag.name == "--disagreement") {
     help += "; auto or auto:S allows less while steps are large";
   }
-  if (flag.value.empty()) return app.add_flag(flag.name, help);
+  // CLI11 would take a text that can be changed for the flag's value.
+  if (flag.value.empty()) return app.add_flag(flag.name, std::as_const(help));
   CLI::Option* added = add_applied(
       app, flag.name, [&option, &options, verb](const std::string& text) { set_for(verb, option, options, text); },
       help);

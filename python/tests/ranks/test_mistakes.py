@@ -105,7 +105,7 @@ def test_models_differ(options, rank):
 
 def test_options_differ(options, rank):
     model = small_model()
-    with pytest.raises(dssync.AgreementError, match="rank 1 has 'mode overlapped' where rank 0 has 'mode in line'"):
+    with pytest.raises(dssync.AgreementError, match="rank 1 has 'overlap on' where rank 0 has 'overlap off'"):
         dssync.DivideShuffle(model, sgd(model), overlap=rank > 0, **options)
 
 

@@ -1,10 +1,11 @@
-"""Trains until rank 1 ends: by an exception, or without a word. Started by test_lost_rank.py.
+"""Trains until a rank ends, by an exception or without a word, or stands still. Started by test_lost_rank.py.
 
-usage: loses_a_rank.py exception|silence
+usage: loses_a_rank.py exception|silence|stop RANK
 """
 
 import datetime
 import os
+import signal
 import sys
 
 import torch
@@ -22,7 +23,9 @@ with dssync.DivideShuffle(model, optimizer, topology=network, disagreement=0, ti
     for iteration in range(10):
         model(torch.randn(4, 4)).square().mean().backward()
         sync.step()
-        if iteration == 4 and dist.get_rank() == 1:
+        if iteration == 4 and dist.get_rank() == int(sys.argv[2]):
             if sys.argv[1] == "silence":
                 os._exit(7)
+            if sys.argv[1] == "stop":
+                os.kill(os.getpid(), signal.SIGSTOP)
             raise ValueError("a bad batch")

@@ -48,7 +48,7 @@ def test_characters(tmp_path):
     loss, steps, guessing = map(float, re.search(pattern, output).groups())
     assert steps == 15
     assert loss < guessing - 0.7
-    assert torch.load(checkpoint)["sync"] == {"iteration": 15}
+    assert torch.load(checkpoint)["sync"]["iteration"] == 15
 
 
 def test_deepfm():

@@ -5,25 +5,57 @@ import pathlib
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 
 PROGRAM = pathlib.Path(__file__).with_name("loses_a_rank.py")
 
 
-@pytest.mark.parametrize(
-    "end, status, message", [("silence", 7, "rank 1 "), ("exception", 1, "rank 1 failed: ValueError: a bad batch")])
-def test_the_others_say_who_is_lost(end, status, message):
+def start(how, lost):
+    """Both ranks. Not under torchrun, which would end the others itself."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    # Not under torchrun, which would end the others itself.
     ranks = []
     for rank in range(2):
         variables = {"RANK": rank, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
         environment = os.environ | {name: str(value) for name, value in variables.items()}
-        ranks.append(subprocess.Popen([sys.executable, PROGRAM, end], env=environment, stderr=subprocess.PIPE, text=True))
+        command = [sys.executable, PROGRAM, how, str(lost)]
+        ranks.append(subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True))
+    return ranks
+
+
+@pytest.mark.parametrize(
+    "end, status, message", [("silence", 7, "rank 1 "), ("exception", 1, "rank 1 failed: ValueError: a bad batch")])
+def test_the_others_say_who_is_lost(end, status, message):
+    ranks = start(end, lost=1)
     outputs = [process.communicate(timeout=100)[1] for process in ranks]
     assert ranks[1].returncode == status
     assert ranks[0].returncode == 1
     assert f"dssync.PeerError: rank 0: averaging with ranks 0, 1: {message}" in outputs[0]
+
+
+@pytest.mark.parametrize("stopped", [0, 1])  # rank 0 serves the store
+def test_the_others_say_who_stands_still(stopped):
+    ranks = start("stop", stopped)
+    other = 1 - stopped
+    try:
+        while state_of(ranks[stopped]) != "T":
+            assert ranks[other].poll() is None, ranks[other].communicate()
+            time.sleep(0.02)
+        since = time.monotonic()
+        output = ranks[other].communicate(timeout=100)[1]
+        seconds = time.monotonic() - since
+    finally:
+        ranks[stopped].kill()
+        ranks[stopped].communicate()
+    print(f"rank {other} named the stopped rank {stopped} and ended after {seconds:.1f} s")
+    assert ranks[other].returncode == 1
+    assert f"dssync.PeerError: rank {other}: averaging with ranks 0, 1: rank {stopped} gives no sign of life" in output
+    assert seconds < 15
+
+
+def state_of(process):
+    """As the kernel says: "T" is stopped."""
+    return pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]

@@ -69,11 +69,12 @@ TEST(PiecesTest, NothingGivesNoPieces) {
 
 TEST(PiecesTest, EveryElementIsInOnePiece) {
   std::mt19937 random(7);
+  const auto below = [&random](int limit) { return std::uniform_int_distribution(0, limit - 1)(random); };
   for (int repeat = 0; repeat < 500; ++repeat) {
-    std::vector<std::int64_t> elements(1 + random() % 4);
-    for (std::int64_t& count : elements) count = random() % (random() % 2 == 0 ? 100 : 2'000'000);
-    const ChainShape chain{1 + random() % 3, 2 + static_cast<int>(random() % 3), 1e-9 * (1 + random() % 1000)};
-    const Cutting cutting = cut_into_pieces(elements, kFloat, chain, Seconds(0.001 * (random() % 1000)));
+    std::vector<std::int64_t> elements(static_cast<std::size_t>(1 + below(4)));
+    for (std::int64_t& count : elements) count = below(below(2) == 0 ? 100 : 2'000'000);
+    const ChainShape chain{static_cast<std::size_t>(1 + below(3)), 2 + below(3), 1e-9 * (1 + below(1000))};
+    const Cutting cutting = cut_into_pieces(elements, kFloat, chain, Seconds(0.001 * below(1000)));
     std::int64_t total = 0;
     for (const std::int64_t count : elements) total += count;
     if (cutting.is_joined) elements = {total};

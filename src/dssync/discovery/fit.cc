@@ -30,10 +30,40 @@ double rate_of(const MeasuredMatching::Rates& rates) {
   return std::max(forward, backward);
 }
 
+// The pairs of a matching, and what their NICs allow.
+struct Transfers {
+  Matching pairs;
+  std::vector<double> nic;            // of the slower end
+  std::vector<std::size_t> by_speed;  // slowest NIC first
+
+  void set_nics(const std::vector<double>& nics) {
+    nic.clear();
+    for (const auto& [a, b] : pairs) nic.push_back(std::min(nics[index(a)], nics[index(b)]));
+    by_speed.resize(pairs.size());
+    std::iota(by_speed.begin(), by_speed.end(), std::size_t{0});
+    std::stable_sort(by_speed.begin(), by_speed.end(), [&](std::size_t a, std::size_t b) { return nic[a] < nic[b]; });
+  }
+};
+
+// How far a rate is from what was expected.
+double misfit_of_rate(double rate, double expected) {
+  const double residual = std::log(rate / expected) / kNoise;
+  return std::min(kOutlier, residual * residual);
+}
+
 // What a matching measured, without pairs that were not.
 struct Sample {
-  Matching pairs;
+  Transfers transfers;
   std::vector<double> rates;
+  std::vector<double> nic_misfits;  // by pair, if only NICs limit it
+
+  const Matching& pairs() const { return transfers.pairs; }
+
+  void set_nics(const std::vector<double>& nics) {
+    transfers.set_nics(nics);
+    nic_misfits.clear();
+    for (std::size_t i = 0; i < rates.size(); ++i) nic_misfits.push_back(misfit_of_rate(rates[i], transfers.nic[i]));
+  }
 };
 
 std::vector<Sample> samples_of(const std::vector<MeasuredMatching>& matchings) {
@@ -43,7 +73,7 @@ std::vector<Sample> samples_of(const std::vector<MeasuredMatching>& matchings) {
     for (std::size_t i = 0; i < matching.pairs.size() && i < matching.rates.size(); ++i) {
       const double rate = rate_of(matching.rates[i]);
       if (!(rate > 0) || !std::isfinite(rate)) continue;
-      sample.pairs.push_back(matching.pairs[i]);
+      sample.transfers.pairs.push_back(matching.pairs[i]);
       sample.rates.push_back(rate);
     }
     samples.push_back(std::move(sample));
@@ -55,8 +85,8 @@ std::vector<Sample> samples_of(const std::vector<MeasuredMatching>& matchings) {
 std::vector<double> fastest_of(const std::vector<Sample>& samples, std::size_t hosts) {
   std::vector<double> fastest(hosts, 0);
   for (const Sample& sample : samples) {
-    for (std::size_t i = 0; i < sample.pairs.size(); ++i) {
-      for (const int host : {sample.pairs[i].first, sample.pairs[i].second}) {
+    for (std::size_t i = 0; i < sample.pairs().size(); ++i) {
+      for (const int host : {sample.pairs()[i].first, sample.pairs()[i].second}) {
         fastest[index(host)] = std::max(fastest[index(host)], sample.rates[i]);
       }
     }
@@ -68,64 +98,91 @@ std::vector<double> fastest_of(const std::vector<Sample>& samples, std::size_t h
 // Transfers of one matching in one direction; the other one is its mirror image.
 class Sharing {
  public:
-  explicit Sharing(const RackModel& model) : model_(model), left_(model.uplink.size()), flows_(model.uplink.size()) {}
-
-  // Writes the expected rates of the pairs.
-  void share(const Matching& pairs, std::vector<double>& rates) {
-    rates.assign(pairs.size(), 0);
-    open_.clear();
-    left_ = model_.uplink;
-    std::fill(flows_.begin(), flows_.end(), 0);
-    for (std::size_t i = 0; i < pairs.size(); ++i) {
-      rates[i] = std::min(model_.nic[index(pairs[i].first)], model_.nic[index(pairs[i].second)]);
-      const auto [a, b] = racks_of(pairs[i]);
-      if (a == b) continue;
-      open_.push_back(i);
-      ++flows_[a];
-      ++flows_[b];
+  explicit Sharing(const RackModel& model) : model_(model), limit_of_(model.uplink.size(), kNone) {
+    for (std::size_t rack = 0; rack < model.uplink.size(); ++rack) {
+      if (!std::isfinite(model.uplink[rack])) continue;
+      limit_of_[rack] = static_cast<int>(capacities_.size());
+      capacities_.push_back(model.uplink[rack]);
     }
-    std::sort(open_.begin(), open_.end(), [&](std::size_t a, std::size_t b) { return rates[a] < rates[b]; });
-    while (!open_.empty()) fix_next_rates(pairs, rates);
+  }
+
+  // Writes the expected rates of the pairs. REQUIRES: the transfers have the model's NICs.
+  void share(const Transfers& transfers, std::vector<double>& rates) {
+    rates = transfers.nic;
+    if (capacities_.empty()) return;
+    open_.clear();
+    left_ = capacities_;
+    flows_.assign(capacities_.size(), 0);
+    shares_.assign(capacities_.size(), kUnlimited);
+    for (const std::size_t pair : transfers.by_speed) {
+      const auto [a, b] = transfers.pairs[pair];
+      const int rack_a = model_.rack[index(a)];
+      const int rack_b = model_.rack[index(b)];
+      if (rack_a == rack_b) continue;
+      const Open open{pair, limit_of_[index(rack_a)], limit_of_[index(rack_b)]};
+      if (open.a == kNone && open.b == kNone) continue;  // it has its NIC's rate
+      open_.push_back(open);
+      if (open.a != kNone) ++flows_[index(open.a)];
+      if (open.b != kNone) ++flows_[index(open.b)];
+    }
+    for (std::size_t limit = 0; limit < flows_.size(); ++limit) update_share(limit);
+    for (first_ = 0; first_ < open_.size();) fix_next_rate(rates);
   }
 
  private:
-  std::pair<std::size_t, std::size_t> racks_of(const std::pair<int, int>& pair) const {
-    return {index(model_.rack[index(pair.first)]), index(model_.rack[index(pair.second)])};
-  }
+  static constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
-  // Either the slowest NIC or the fullest uplink decides next: the pairs that it holds up have their rates.
-  void fix_next_rates(const Matching& pairs, std::vector<double>& rates) {
-    double share = std::numeric_limits<double>::infinity();
-    std::size_t fullest = 0;
-    for (std::size_t rack = 0; rack < flows_.size(); ++rack) {
-      if (flows_[rack] > 0 && left_[rack] / flows_[rack] < share) {
-        share = left_[rack] / flows_[rack];
-        fullest = rack;
-      }
+  // A transfer that still grows, and the uplinks that may limit it.
+  struct Open {
+    std::size_t pair;
+    int a;
+    int b;
+  };
+
+  // Either the slowest NIC or the fullest uplink decides next.
+  void fix_next_rate(std::vector<double>& rates) {
+    const auto fullest = std::min_element(shares_.begin(), shares_.end());
+    const double share = *fullest;
+    const Open& slowest = open_[first_];
+    if (rates[slowest.pair] <= share) {
+      fix(slowest, rates[slowest.pair]);
+      ++first_;
+      return;
     }
-    const bool by_nic = rates[open_.front()] <= share;
-    const double rate = by_nic ? rates[open_.front()] : share;
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < open_.size(); ++i) {
-      const auto [a, b] = racks_of(pairs[open_[i]]);
-      const bool is_fixed = by_nic ? i == 0 : a == fullest || b == fullest;
-      if (!is_fixed) {
+    const int full = static_cast<int>(fullest - shares_.begin());
+    std::size_t kept = first_;
+    for (std::size_t i = first_; i < open_.size(); ++i) {
+      if (open_[i].a == full || open_[i].b == full) {
+        rates[open_[i].pair] = share;
+        fix(open_[i], share);
+      } else {
         open_[kept++] = open_[i];
-        continue;
-      }
-      rates[open_[i]] = rate;
-      for (const std::size_t rack : {a, b}) {
-        left_[rack] = std::max(0.0, left_[rack] - rate);
-        --flows_[rack];
       }
     }
     open_.resize(kept);
   }
 
+  void fix(const Open& open, double rate) {
+    for (const int limit : {open.a, open.b}) {
+      if (limit == kNone) continue;
+      left_[index(limit)] = std::max(0.0, left_[index(limit)] - rate);
+      --flows_[index(limit)];
+      update_share(index(limit));
+    }
+  }
+
+  void update_share(std::size_t limit) {
+    shares_[limit] = flows_[limit] > 0 ? left_[limit] / flows_[limit] : kUnlimited;
+  }
+
   const RackModel& model_;
+  std::vector<int> limit_of_;       // by rack: its place among the uplinks with a capacity; kNone without
+  std::vector<double> capacities_;  // of those uplinks; the next three go with it
   std::vector<double> left_;
   std::vector<int> flows_;
-  std::vector<std::size_t> open_;  // pairs that still grow, slowest NIC first
+  std::vector<double> shares_;  // of each flow in what is left
+  std::vector<Open> open_;      // slowest NIC first
+  std::size_t first_ = 0;       // of `open_`: those before are settled
 };
 
 int renumber(std::vector<int>& rack) {
@@ -141,16 +198,19 @@ int renumber(std::vector<int>& rack) {
 class Fitter {
  public:
   explicit Fitter(const std::vector<MeasuredMatching>& matchings, std::size_t hosts)
-      : samples_(samples_of(matchings)), nics_(fastest_of(samples_, hosts)) {}
+      : samples_(samples_of(matchings)), nics_(fastest_of(samples_, hosts)) {
+    for (Sample& sample : samples_) sample.set_nics(nics_);
+  }
 
-  RackModel fit(std::vector<int> rack) const {
+  // A misfit that reaches `bound` is not added up to its end.
+  RackModel fit(std::vector<int> rack, double bound = std::numeric_limits<double>::infinity()) const {
     RackModel model;
     const int racks = renumber(rack);
     model.rack = std::move(rack);
     model.nic = nics_;
     model.uplink.assign(index(racks), std::numeric_limits<double>::infinity());
     if (racks > 1) fit_uplinks(model);
-    model.misfit = misfit_of(model);
+    model.misfit = misfit_of(model, bound);
     return model;
   }
 
@@ -172,10 +232,10 @@ class Fitter {
     std::vector<int> count(nics_.size(), 0);
     Sharing sharing(model);
     for (const Sample& sample : samples_) {
-      sharing.share(sample.pairs, expected_);
-      for (std::size_t i = 0; i < sample.pairs.size(); ++i) {
-        const auto [a, b] = sample.pairs[i];
-        if (expected_[i] < kSimilar * std::min(nics_[index(a)], nics_[index(b)])) continue;
+      sharing.share(sample.transfers, expected_);
+      for (std::size_t i = 0; i < sample.pairs().size(); ++i) {
+        const auto [a, b] = sample.pairs()[i];
+        if (expected_[i] < kSimilar * sample.transfers.nic[i]) continue;
         if (sample.rates[i] < kSlow * kSimilar * expected_[i]) continue;
         for (const auto& [host, partner] : {std::pair(a, b), std::pair(b, a)}) {
           if (nics_[index(partner)] < kSimilar * nics_[index(host)]) continue;
@@ -187,6 +247,7 @@ class Fitter {
     for (std::size_t host = 0; host < nics_.size(); ++host) {
       if (count[host] > 0) nics_[host] = std::exp(sum[host] / count[host]);
     }
+    for (Sample& sample : samples_) sample.set_nics(nics_);
   }
 
   // Who was slow together is apart; who was fast while others were slow is together.
@@ -203,30 +264,34 @@ class Fitter {
 
  private:
   void fit_uplinks(RackModel& model) const {
-    const std::size_t racks = model.uplink.size();
-    std::vector<bool> filled(racks, false);
-    std::vector<std::vector<double>> sums(racks);
-    std::vector<double> sent(racks);
-    std::vector<double> possible(racks);
+    struct Uplink {
+      double sent = 0;
+      double possible = 0;
+      bool filled = false;
+      std::vector<double> sums;
+    };
+    std::vector<Uplink> uplinks(model.uplink.size());
+    for (Uplink& uplink : uplinks) uplink.sums.reserve(samples_.size());
     for (const Sample& sample : samples_) {
-      std::fill(sent.begin(), sent.end(), 0);
-      std::fill(possible.begin(), possible.end(), 0);
-      for (std::size_t i = 0; i < sample.pairs.size(); ++i) {
-        const auto [a, b] = sample.pairs[i];
-        if (model.rack[index(a)] == model.rack[index(b)]) continue;
-        for (const int host : {a, b}) {
-          sent[index(model.rack[index(host)])] += sample.rates[i];
-          possible[index(model.rack[index(host)])] += std::min(nics_[index(a)], nics_[index(b)]);
+      for (Uplink& uplink : uplinks) uplink.sent = uplink.possible = 0;
+      for (std::size_t i = 0; i < sample.rates.size(); ++i) {
+        const auto [a, b] = sample.pairs()[i];
+        const int rack_a = model.rack[index(a)];
+        const int rack_b = model.rack[index(b)];
+        if (rack_a == rack_b) continue;
+        for (const int rack : {rack_a, rack_b}) {
+          uplinks[index(rack)].sent += sample.rates[i];
+          uplinks[index(rack)].possible += sample.transfers.nic[i];
         }
       }
-      for (std::size_t rack = 0; rack < racks; ++rack) {
-        if (sent[rack] <= 0) continue;
-        filled[rack] = filled[rack] || sent[rack] < kFilled * possible[rack];
-        sums[rack].push_back(sent[rack]);
+      for (Uplink& uplink : uplinks) {
+        if (uplink.sent <= 0) continue;
+        uplink.filled = uplink.filled || uplink.sent < kFilled * uplink.possible;
+        uplink.sums.push_back(uplink.sent);
       }
     }
-    for (std::size_t rack = 0; rack < racks; ++rack) {
-      if (filled[rack]) model.uplink[rack] = top_of(std::move(sums[rack]));
+    for (std::size_t rack = 0; rack < uplinks.size(); ++rack) {
+      if (uplinks[rack].filled) model.uplink[rack] = top_of(std::move(uplinks[rack].sums));
     }
   }
 
@@ -241,22 +306,24 @@ class Fitter {
     }
   }
 
-  double misfit_of(const RackModel& model) const {
+  double misfit_of(const RackModel& model, double bound) const {
     double sum = kPriceOfRack * (model.racks() - 1);
     Sharing sharing(model);
     for (const Sample& sample : samples_) {
-      sharing.share(sample.pairs, expected_);
+      if (sum >= bound) break;
+      sharing.share(sample.transfers, expected_);
       for (std::size_t i = 0; i < sample.rates.size(); ++i) {
-        const double residual = std::log(sample.rates[i] / expected_[i]) / kNoise;
-        sum += std::min(kOutlier, residual * residual);
+        const bool is_free = expected_[i] == sample.transfers.nic[i];
+        sum += is_free ? sample.nic_misfits[i] : misfit_of_rate(sample.rates[i], expected_[i]);
       }
     }
     return sum;
   }
 
   bool try_division(RackModel& best, std::vector<int> rack) const {
-    RackModel model = fit(std::move(rack));
-    if (model.misfit >= best.misfit - 1e-9) return false;
+    const double enough = best.misfit - 1e-9;
+    RackModel model = fit(std::move(rack), enough);
+    if (model.misfit >= enough) return false;
     best = std::move(model);
     return true;
   }
@@ -285,14 +352,14 @@ class Fitter {
   void add_bonds(const Sample& sample, std::vector<std::vector<double>>& bond) const {
     std::vector<double> part;
     double slowest = 1;
-    for (std::size_t i = 0; i < sample.pairs.size(); ++i) {
-      const auto [a, b] = sample.pairs[i];
+    for (std::size_t i = 0; i < sample.pairs().size(); ++i) {
+      const auto [a, b] = sample.pairs()[i];
       part.push_back(sample.rates[i] / std::min(nics_[index(a)], nics_[index(b)]));
       slowest = std::min(slowest, part.back());
     }
     if (slowest > kSlow) return;
-    for (std::size_t i = 0; i < sample.pairs.size(); ++i) {
-      const auto [a, b] = sample.pairs[i];
+    for (std::size_t i = 0; i < sample.pairs().size(); ++i) {
+      const auto [a, b] = sample.pairs()[i];
       const double weight = part[i] < (1 + slowest) / 2 ? -2 : 1;
       bond[index(a)][index(b)] += weight;
       bond[index(b)][index(a)] += weight;
@@ -320,7 +387,7 @@ class Fitter {
     return true;
   }
 
-  const std::vector<Sample> samples_;
+  std::vector<Sample> samples_;
   std::vector<double> nics_;
   mutable std::vector<double> expected_;
 };
@@ -331,11 +398,13 @@ RackModel fit_racks(const std::vector<MeasuredMatching>& matchings, const std::v
   Fitter fitter(matchings, start.size());
   const std::vector<int> one_rack(start.size(), 0);
   std::vector<std::vector<int>> starts{start, fitter.guess(), one_rack};
+  for (std::vector<int>& from : starts) renumber(from);
   RackModel best;
   for (int pass = 0; pass < kPasses; ++pass) {
     best = fitter.fit(one_rack);
-    for (const std::vector<int>& from : starts) {
-      RackModel found = fitter.search(from);
+    for (auto from = starts.begin(); from != starts.end(); ++from) {
+      if (std::find(starts.begin(), from, *from) != from) continue;
+      RackModel found = fitter.search(*from);
       if (found.misfit < best.misfit) best = std::move(found);
     }
     starts = {best.rack};
@@ -345,8 +414,10 @@ RackModel fit_racks(const std::vector<MeasuredMatching>& matchings, const std::v
 }
 
 std::vector<double> expected_rates(const RackModel& model, const Matching& pairs) {
+  Transfers transfers{pairs, {}, {}};
+  transfers.set_nics(model.nic);
   std::vector<double> rates;
-  Sharing(model).share(pairs, rates);
+  Sharing(model).share(transfers, rates);
   return rates;
 }
 

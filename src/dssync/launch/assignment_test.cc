@@ -86,7 +86,7 @@ TEST(PlaceTest, VariablesSetByHand) {
 }
 
 TEST(PlaceTest, TorchrunsDefaultIsNoNameOfARun) {
-  EXPECT_EQ(read(with(kTorchrun, {{"TORCHELASTIC_RUN_ID", "none"}}))->run, (RunId{"", 2}));
+  EXPECT_EQ(assignment_of(with(kTorchrun, {{"TORCHELASTIC_RUN_ID", "none"}}))->run, (RunId{"", 2}));
 }
 
 TEST(PlaceTest, OpenMpiOnOneMachine) {

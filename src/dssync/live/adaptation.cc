@@ -290,7 +290,7 @@ void Adaptation::work_off(const std::vector<IterationRecord>& batch) {
   }
 
   const std::int64_t last = batch.back().iteration;
-  settle(last);
+  retire_past_plan(last);
   for (const SampleBatch& part : by_iteration(all)) {
     monitor_.add(part);
     policy_.remember(monitor_);
@@ -308,7 +308,7 @@ void Adaptation::work_off(const std::vector<IterationRecord>& batch) {
 
 // Everybody has done these iterations: what was in force before a change among them is of the past, unless the change
 // may still be taken back. To connect groups again takes longest when the network is at its worst.
-void Adaptation::settle(std::int64_t last_iteration) {
+void Adaptation::retire_past_plan(std::int64_t last_iteration) {
   if (pending_ && last_iteration >= pending_->iteration) {
     policy_.adopt(pending_->iteration, pending_->why.plan, pending_->why.table);
     monitor_.adopt(pending_->iteration, policy_.table());

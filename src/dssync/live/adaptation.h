@@ -99,7 +99,7 @@ class Adaptation {
   void run();
   std::vector<IterationRecord> await_batch();
   void work_off(const std::vector<IterationRecord>& batch);
-  void settle(std::int64_t last_iteration);
+  void retire_past_plan(std::int64_t last_iteration);
   std::optional<PlanChange> decide();
   void prepare(PlanChange why);
   std::int64_t agree_on_iteration();

@@ -1,4 +1,4 @@
-// Workers as threads measure loopback. What is found on networks with racks: tests/cli/test_torch_discovery.py.
+// Workers as threads measure loopback. What is found on networks with racks: tests/cli/test_discovery.py.
 #include "dssync/live/discover_network.h"
 
 #include <string>

@@ -48,7 +48,7 @@ struct TrainOptions {
   double warmup_epochs = 0.5;  // in which the learning rate climbs; may be a fraction
 
   int evaluate_every = 1;                      // epochs; 0: only at the end
-  std::int64_t evaluate_every_iterations = 0;  // besides; 0: don't
+  std::int64_t evaluate_every_iterations = 0;  // also evaluate every so many; 0: don't
   Seconds compute{0};  // forward and backward take at least so long, without using the CPU: what an
                        // accelerator would take. A third of it is the forward pass
   int threads = 1;     // that torch may use for one operation

@@ -119,7 +119,7 @@ at::Tensor make_steps(World& world, const Topology& topology, const SyncOptions&
 }
 
 TEST_P(MethodsTest, EveryStepCountsForOneNth) {
-  constexpr int kIterations = 5;
+  constexpr int kSteps = 5;
   for (const int workers : {2, 3, 5, 8}) {
     const Topology topology = workers == 8 ? testing::racks(2, 4, 4, 1) : testing::flat(workers);
     run_ranks(workers, [&](World& world) {
@@ -132,9 +132,9 @@ TEST_P(MethodsTest, EveryStepCountsForOneNth) {
         for (const std::int64_t size : {1, 2, 13, 1009}) {
           for (const int shards : has_shards ? std::vector<int>{1, 3, 8} : std::vector<int>{1}) {
             if (has_shards) options.plan->shards = shards;
-            const at::Tensor x = make_steps(world, topology, options, kIterations, size, type);
-            const at::Tensor expected = mean_of_all_steps(workers, kIterations, size);
-            EXPECT_LE((x.to(at::kDouble) - expected).abs().max().item<double>(), tolerance(type) * kIterations)
+            const at::Tensor x = make_steps(world, topology, options, kSteps, size, type);
+            const at::Tensor expected = mean_of_all_steps(workers, kSteps, size);
+            EXPECT_LE((x.to(at::kDouble) - expected).abs().max().item<double>(), tolerance(type) * kSteps)
                 << workers << " workers, " << size << " elements of " << c10::toString(type) << ", " << shards
                 << " shards, rank " << world.rank();
           }
