@@ -30,7 +30,7 @@ double number_in(const json& value) {
   return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
 }
 
-std::string text_of(const Score& score) {
+std::string text_of_score(const Score& score) {
   return json{score.examples, score.correct, score.loss, score.disagreement}.dump();
 }
 
@@ -65,14 +65,14 @@ Share share_of(std::int64_t examples, int rank, int workers) {
 Score add_up(Exchange& exchange, const Score& own) {
   Score sum;
   // In the order of the ranks, so that the sum is the same every time.
-  for (const std::string& text : exchange.gather("evaluation", text_of(own))) {
+  for (const std::string& text : exchange.gather("evaluation", text_of_score(own))) {
     const Score part = score_in(text);
     sum.examples += part.examples;
     sum.correct += part.correct;
     sum.loss += part.loss;
     sum.disagreement += part.disagreement;
   }
-  return score_in(exchange.broadcast("evaluation result", text_of(sum)));
+  return score_in(exchange.broadcast("evaluation result", text_of_score(sum)));
 }
 
 }  // namespace dssync
