@@ -23,21 +23,14 @@ std::vector<std::string> worker_names(const Topology& topology) {
   return names;
 }
 
-std::optional<PlanOnNetwork> best_plan(const Topology& topology, double bytes, double disagreement, int group_limit) {
+PlanOnNetwork best_plan(const Topology& topology, double bytes, double disagreement, int group_limit) {
   const py::gil_scoped_release release;
-  std::optional<Plan> plan = Planner(topology, bytes, group_limit).best(disagreement);
-  if (!plan) return std::nullopt;
-  return PlanOnNetwork{*std::move(plan), topology};
+  return {Planner(topology, bytes, group_limit).require(disagreement), topology};
 }
 
 PlanOnNetwork published_plan(const Topology& topology, double bytes, int group_limit) {
   const py::gil_scoped_release release;
   return {Planner(topology, bytes, group_limit).published(), topology};
-}
-
-double smallest_disagreement(const Topology& topology, double bytes, int group_limit) {
-  const py::gil_scoped_release release;
-  return Planner(topology, bytes, group_limit).smallest_disagreement();
 }
 
 py::list rounds_of(const Plan& plan) {
@@ -88,7 +81,6 @@ void bind_planning(py::module_& module) {
       .def_property_readonly("cost", &cost_of_plan);
   module.def("best_plan", &best_plan);
   module.def("published_plan", &published_plan);
-  module.def("smallest_disagreement", &smallest_disagreement);
 }
 
 }  // namespace dssync::python

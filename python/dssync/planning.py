@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Dict, List, Optional, Tuple, Union
 
 from . import _dssync
-from ._dssync import InputError
 
 __all__ = ["AnyTopology", "Cost", "Link", "Mixing", "Plan", "Round", "Topology", "as_topology", "plan"]
 
@@ -165,11 +164,4 @@ def plan(
     size = float(_dssync.parse_bytes(bytes) if isinstance(bytes, str) else bytes)
     if published:
         return Plan._from(_dssync.published_plan(network, size, group_limit))
-    found = _dssync.best_plan(network, size, disagreement, group_limit)
-    if found is None:
-        smallest = _dssync.smallest_disagreement(network, size, group_limit)
-        raise InputError(
-            f"groups of at most {group_limit} cannot keep the disagreement within {disagreement:g}; "
-            f"the smallest that they allow is {smallest:.3g}"
-        )
-    return Plan._from(found)
+    return Plan._from(_dssync.best_plan(network, size, disagreement, group_limit))

@@ -1,5 +1,5 @@
 // The order of operations: which may start next, which averages are done, and which are void after a failure. Plain
-// numbers, without tensors, threads or clocks. Owned by the conductor. Not thread-safe.
+// numbers, without tensors, threads or clocks. Owned by the performer. Not thread-safe.
 //
 // A channel matches the operations of its members by their order. So all members follow the order in which averages
 // are handed in, whatever ends first; and where one operation fails or is never started, nothing later in that channel
@@ -30,7 +30,7 @@ class Agenda {
  public:
   using ChannelKey = const void*;
   using ItemId = std::int64_t;
-  using Cause = int;  // of a failure: the conductor's number
+  using Cause = int;  // the number that whoever reports a failure gives it
 
   struct Operation {
     ChannelKey channel = nullptr;

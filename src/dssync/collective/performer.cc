@@ -98,11 +98,11 @@ void Performer::finish(const Agenda::OperationId& id) {
   const Chain& chain = *averages_.at(items_.at(id.item).average).cut.chain;
   try {
     if (!agenda_.is_void(id.item)) step.operation->finish(id.phase + 1 == chain.reduced_after ? chain.group_size : 1);
-    step.work = Work();
-    agenda_.done(id);
   } catch (...) {
-    agenda_.drop(id, note_failure(step.step->members));
+    return agenda_.drop(id, note_failure(step.step->members));
   }
+  step.work = Work();
+  agenda_.done(id);
 }
 
 void Performer::account(const Agenda::OperationId& id, Clock::time_point end) {

@@ -379,15 +379,17 @@ class Tinkerer {
 // The base's rounds with idle ones spread evenly between them.
 Schedule with_idle(const Schedule& rounds, int idle, const Topology& topology) {
   const std::size_t total = rounds.size() + index(idle);
+  const Round nobody = make_round({}, topology);
   Schedule result;
+  result.reserve(total);
   for (std::size_t t = 0, next = 0; t < total; ++t) {
     if (t * rounds.size() / total >= next || total - t == rounds.size() - next) {
       result.push_back(rounds[next++]);
     } else {
-      result.push_back(make_round({}, topology));
+      result.push_back(nobody);
     }
     if (next == rounds.size()) {
-      result.insert(result.end(), total - t - 1, make_round({}, topology));
+      result.insert(result.end(), total - t - 1, nobody);
       break;
     }
   }

@@ -125,6 +125,17 @@ bool joins_all(const Schedule& schedule, const Cycle& cycle, int workers) {
   return all.blocks() == 1;
 }
 
+// The blocks of the join of some kinds of rounds.
+int count_blocks(const Schedule& schedule, const Cycle& cycle, const std::vector<bool>& kinds, int workers) {
+  Partition join(workers);
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+    if (kinds[kind]) {
+      join.merge(schedule[cycle.distinct()[kind]]);
+    }
+  }
+  return join.blocks();
+}
+
 // S if the rounds commute, and no more than S if they don't: what is constant on the blocks of the join passes any
 // rounds unharmed. REQUIRES: the join of all rounds is one block.
 double count_disagreement(const Schedule& schedule, const Cycle& cycle, int workers) {
@@ -133,22 +144,21 @@ double count_disagreement(const Schedule& schedule, const Cycle& cycle, int work
   const std::size_t length = cycle.length();
   for (std::size_t t = 0; t < length; ++t) {
     std::vector<bool> joined(cycle.distinct().size(), false);
+    int blocks = workers;
     for (std::size_t age = 0; age < length; ++age) {
-      joined[cycle.kind_of((t + length - age) % length)] = true;
-      auto [entry, is_new] = blocks_of.try_emplace(joined, 0);
-      if (is_new) {
-        Partition join(workers);
-        for (std::size_t k = 0; k < joined.size(); ++k) {
-          if (joined[k]) {
-            join.merge(schedule[cycle.distinct()[k]]);
-          }
+      const std::size_t kind = cycle.kind_of((t + length - age) % length);
+      if (!joined[kind]) {
+        joined[kind] = true;
+        const auto [entry, is_new] = blocks_of.try_emplace(joined, 0);
+        if (is_new) {
+          entry->second = count_blocks(schedule, cycle, joined, workers);
         }
-        entry->second = join.blocks();
+        blocks = entry->second;
       }
-      if (entry->second == 1) {
+      if (blocks == 1) {
         break;
       }
-      total += entry->second - 1;
+      total += blocks - 1;
     }
   }
   return total / static_cast<double>(length) / workers;
@@ -354,7 +364,8 @@ struct Passage {
     std::size_t from;  // a group of the round before
     double share;      // of the new group's workers
   };
-  std::vector<std::vector<Piece>> pieces;  // by new group
+  std::vector<Piece> pieces;      // of all new groups
+  std::vector<std::size_t> ends;  // by new group: where its pieces end
   std::size_t groups_before = 0;
 
   Passage(const Round& before, const Round& after, int workers) : groups_before(before.groups.size()) {
@@ -364,10 +375,10 @@ struct Passage {
       for (const Rank rank : group) {
         shares[index(origin[index(rank)])] += 1.0 / static_cast<double>(group.size());
       }
-      pieces.emplace_back();
       for (const auto& [from, share] : shares) {
-        pieces.back().push_back({from, share});
+        pieces.push_back({from, share});
       }
+      ends.push_back(pieces.size());
     }
   }
 };
@@ -375,42 +386,62 @@ struct Passage {
 // The covariance of the replicas' differences after a round. Members of a group are equal, so it is kept by groups.
 class Covariance {
  public:
-  explicit Covariance(std::size_t groups) : rows_(groups, Vector(groups, 0)) {}
+  explicit Covariance(std::size_t groups) : groups_(groups), rows_(groups * groups, 0) {}
 
   // One iteration: unit noise on every worker (its mean left out, for it is no disagreement), then the averages.
   void step(const Passage& passage, const Round& round, int workers) {
-    std::vector<Vector> next(round.groups.size(), Vector(round.groups.size()));
-    Vector mixed(passage.groups_before);
-    for (std::size_t a = 0; a < next.size(); ++a) {
-      std::fill(mixed.begin(), mixed.end(), 0);
-      for (const auto& [from, share] : passage.pieces[a]) {
-        const Vector& row = rows_[from];
-        for (std::size_t i = 0; i < mixed.size(); ++i) {
-          mixed[i] += share * row[i];
-        }
-      }
-      for (std::size_t b = 0; b < next.size(); ++b) {
-        double sum = -1.0 / workers;
-        for (const auto& [from, share] : passage.pieces[b]) {
-          sum += share * mixed[from];
-        }
-        next[a][b] = sum;
-      }
-      next[a][a] += 1.0 / static_cast<double>(round.groups[a].size());
+    groups_ = round.groups.size();
+    next_.resize(groups_ * groups_);
+    mixed_.resize(passage.groups_before);
+    for (std::size_t a = 0; a < groups_; ++a) {
+      mix(passage, a);
+      double* const row = next_.data() + a * groups_;
+      fill(passage, -1.0 / workers, row);
+      row[a] += 1.0 / static_cast<double>(round.groups[a].size());
     }
-    rows_ = std::move(next);
+    std::swap(rows_, next_);
   }
 
   double trace(const Round& round) const {
     double sum = 0;
-    for (std::size_t a = 0; a < rows_.size(); ++a) {
-      sum += rows_[a][a] * static_cast<double>(round.groups[a].size());
+    for (std::size_t a = 0; a < groups_; ++a) {
+      sum += rows_[a * groups_ + a] * static_cast<double>(round.groups[a].size());
     }
     return sum;
   }
 
  private:
-  std::vector<Vector> rows_;
+  // The covariances of the new group `a` with all groups before, without noise.
+  void mix(const Passage& passage, std::size_t a) {
+    double* const mixed = mixed_.data();
+    const std::size_t before = mixed_.size();
+    std::fill(mixed_.begin(), mixed_.end(), 0);
+    for (std::size_t p = a == 0 ? 0 : passage.ends[a - 1]; p < passage.ends[a]; ++p) {
+      const double share = passage.pieces[p].share;
+      const double* const row = rows_.data() + passage.pieces[p].from * before;
+      for (std::size_t i = 0; i < before; ++i) {
+        mixed[i] += share * row[i];
+      }
+    }
+  }
+
+  // And from these the covariances with all new groups, on top of `start`.
+  void fill(const Passage& passage, double start, double* row) const {
+    const double* const mixed = mixed_.data();
+    const Passage::Piece* piece = passage.pieces.data();
+    for (const std::size_t end : passage.ends) {
+      double sum = start;
+      for (const Passage::Piece* const last = passage.pieces.data() + end; piece != last; ++piece) {
+        sum += piece->share * mixed[piece->from];
+      }
+      *row++ = sum;
+    }
+  }
+
+  std::size_t groups_;
+  Vector rows_;   // one after the other
+  Vector next_;   // the same of the next round, while it is worked out
+  Vector mixed_;  // a row between both
 };
 
 // Cycles until the mean trace settles. The increments shrink geometrically in the end, so their sum is extrapolated.

@@ -19,6 +19,7 @@ class Planner::Search {
   Search(const Topology& topology, double bytes, int group_limit)
       : topology_(topology), bytes_(bytes), group_limit_(group_limit), costs_(topology) {}
 
+  int group_limit() const { return group_limit_; }
   bool is_limited() const { return group_limit_ != 0 && group_limit_ < topology_.workers(); }
 
   std::optional<Plan> best(double disagreement) {
@@ -93,6 +94,13 @@ std::optional<Plan> Planner::best(double disagreement) {
     throw InputError(fmt::format("cannot plan for a disagreement of {}; expected a number of 0 or more", disagreement));
   }
   return search_->best(disagreement);
+}
+
+Plan Planner::require(double disagreement) {
+  if (std::optional<Plan> plan = best(disagreement)) return *std::move(plan);
+  throw InputError(fmt::format(
+      "groups of at most {} cannot keep the disagreement within {}; the smallest that they allow is {:.3g}",
+      search_->group_limit(), disagreement, smallest_disagreement()));
 }
 
 double Planner::smallest_disagreement() { return search_->smallest_disagreement(); }

@@ -32,6 +32,9 @@ class Planner {
   // Throws InputError unless disagreement is a number >= 0.
   std::optional<Plan> best(double disagreement);
 
+  // The same plan, where there must be one: throws InputError that names the smallest limit that works.
+  Plan require(double disagreement);
+
   // The smallest S that the group limit allows (0 without one). best(smallest_disagreement()) is a plan.
   double smallest_disagreement();
 

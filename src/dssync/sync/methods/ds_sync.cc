@@ -29,11 +29,7 @@ namespace {
 
 Plan plan_for(const Topology& topology, double bytes, const SyncOptions& options, double limit) {
   Planner planner(topology, bytes, options.group_limit);
-  if (options.published) return planner.published();
-  if (std::optional<Plan> plan = planner.best(limit)) return *std::move(plan);
-  throw InputError(
-      fmt::format("groups of at most {} cannot keep the disagreement within {}; the smallest they allow is {}",
-                  options.group_limit, limit, planner.smallest_disagreement()));
+  return options.published ? planner.published() : planner.require(limit);
 }
 
 // Local SGD is the schedule in which nobody averages but in every period-th round, where all do.
