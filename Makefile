@@ -8,7 +8,7 @@ build = $(call say,"building: preset $(1)") && cmake --preset $(1) $(2) --log-le
 check = $(call say,"testing: preset $(1)") && ctest --preset $(1) -j $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test build bench bench-testbed bench-discovery bench-python fuzz golden asan tsan format format-check tidy clean setup-build setup-test setup-bench setup-lint
+.PHONY: help demo test build bench bench-testbed bench-discovery bench-python fuzz golden asan tsan format format-check tidy clean test-dev test-fuzz test-pypi setup-build setup-test setup-bench setup-lint
 
 help:  ## print this list
 	@echo "make TARGET, where TARGET is one of"
@@ -18,11 +18,19 @@ demo: build  ## build, train with four methods on an emulated network, compare t
 	@scripts/demo.sh
 
 test: setup-test  ## build and run everything that must hold: unit tests, command line, fuzzing for a minute
-	$(call build,dev)
-	$(call build,fuzz)
+	@$(MAKE) --no-print-directory -j 3 test-dev test-fuzz test-pypi
 	$(call say,"fuzzing: a bounded run of every target")
 	@scripts/fuzz.sh
 	$(call check,dev)
+
+# The parts of `make test` that go side by side, so that no core waits for the network or for the last source of a build.
+test-dev:
+	$(call build,dev)
+test-fuzz:
+	$(call build,fuzz)
+test-pypi:
+	$(call say,"downloading PyTorch from PyPI for the test python.pypi")
+	@scripts/python_pypi.sh --prepare build/dev/python/pypi || test $$? = 77
 
 build: setup-build  ## build the release version of the tools and the library
 	$(call build,release)

@@ -1,42 +1,4 @@
-// The command line tool. Picks the verb and turns its outcome into an exit status (tool.h).
-#include <string>
+// The command line tool.
+#include "verbs.h"
 
-#include <CLI/CLI.hpp>
-
-#include "dssync/launch/exit_status.h"
-#include "plan/plan.h"
-#include "report/report.h"
-#include "terminal/output.h"
-#include "testbed/testbed.h"
-#include "tool.h"
-#include "torch_program.h"
-
-int main(int argc, char** argv) {
-  using namespace dssync;
-  using namespace dssync::cli;
-  if (is_torch_verb(argc, argv)) {
-    return exit_status_of([&]() -> int { become_torch_program(argc, argv); },
-                          [&](const std::string& message, int status) {
-                            return complain(std::string("dssync ") + argv[1], message, status);
-                          });
-  }
-  CLI::App app("Divide-and-shuffle synchronization for data-parallel training", "dssync");
-  set_up_help(app);
-  app.require_subcommand(1);
-  PlanOptions plan;
-  ReportFlags report;
-  add_plan(app, plan);
-  add_torch_verbs(app);
-  TestbedOptions testbed;
-  const CLI::App* const testbed_verb = add_testbed(app, testbed);
-  const CLI::App* const report_verb = add_report(app, report);
-  return run_tool(app, argc, argv, [&] {
-    if (testbed_verb->parsed()) return run_testbed(testbed);
-    if (report_verb->parsed()) {
-      run_report(report);
-    } else {
-      run_plan(plan);
-    }
-    return ExitStatus::kDone;
-  });
-}
+int main(int argc, char** argv) { return dssync::cli::run_verb(argc, argv); }

@@ -16,8 +16,9 @@ namespace {
 
 constexpr std::int64_t kMostDifferences = 8;  // that a message lists
 
-std::string joined(const std::vector<std::string>& lines) {
-  std::string result;
+// The lines, after `mark`.
+std::string joined(const std::vector<std::string>& lines, std::string mark = "") {
+  std::string result = std::move(mark);
   for (const std::string& line : lines) result += line + '\n';
   return result;
 }
@@ -64,7 +65,7 @@ void Agreement::barrier(const std::string& name) {
 
 std::vector<std::string> Agreement::common(const std::string& topic, const std::vector<std::string>& lines) {
   const std::string key = next_key();
-  put_text(store_, fmt::format("{}/{}", key, waiting_.rank), fmt::format("={}", joined(lines)));
+  put_text(store_, fmt::format("{}/{}", key, waiting_.rank), joined(lines, "="));
   if (is_last(key)) {
     std::vector<std::string> shared = split(get_text(store_, key + "/0").substr(1));
     for (Rank other = 1; other < waiting_.size; ++other) {
@@ -72,7 +73,7 @@ std::vector<std::string> Agreement::common(const std::string& topic, const std::
       const std::set<std::string> known(theirs.begin(), theirs.end());
       std::erase_if(shared, [&known](const std::string& line) { return !known.contains(line); });
     }
-    put_text(store_, key + "/outcome", fmt::format("={}", joined(shared)));
+    put_text(store_, key + "/outcome", joined(shared, "="));
   }
   await(waiting_, key + "/outcome", fmt::format("comparing the {} with the other workers", topic), key);
   return split(get_text(store_, key + "/outcome").substr(1));
@@ -97,7 +98,7 @@ void Agreement::agree(const std::string& topic, const std::vector<std::string>& 
       outcome += (number == 1 ? "" : "; ") + get_text(store_, fmt::format("{}/difference/{}", key, number));
     }
     if (count > kMostDifferences) outcome += fmt::format("; and {} more", count - kMostDifferences);
-    put_text(store_, key + "/outcome", fmt::format("={}", outcome));
+    put_text(store_, key + "/outcome", "=" + outcome);
   }
   await(waiting_, key + "/outcome", doing, key);
   const std::string outcome = get_text(store_, key + "/outcome").substr(1);
