@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "dssync/collective/tuning.h"
+
 namespace dssync {
 namespace {
 
@@ -29,12 +31,16 @@ Conductor::Conductor(Explain explain, Timeline* timeline)
       background_thread_([this] { work_in_background(); }) {}
 
 Conductor::~Conductor() {
-  {
-    const std::lock_guard lock(mutex_);
-    is_stopping_ = true;
-  }
-  background_.notify_one();
+  end();
   background_thread_.join();
+}
+
+bool Conductor::end() {
+  std::unique_lock lock(mutex_);
+  is_stopping_ = true;
+  background_.notify_one();
+  owner_.wait(lock, [this] { return has_ended_ || has_failed_; });
+  return owner_.wait_for(lock, tuning::kPatienceAfterFailure, [this] { return has_ended_; });
 }
 
 void Conductor::add(CutAverage average) {
@@ -46,6 +52,12 @@ void Conductor::add(CutAverage average) {
   // What ended is left to the background: the owner is busy with a backward pass, perhaps.
   if (!is_driven_) drive(lock, Drive::kIncoming);
   if (has_work()) background_.notify_one();
+}
+
+void Conductor::lose(Rank rank) {
+  const std::lock_guard lock(mutex_);
+  lost_.push_back(rank);
+  (owner_waits_ && !crash_ ? owner_ : background_).notify_one();
 }
 
 std::vector<Outcome> Conductor::wait(Engine::Until until) {
@@ -78,19 +90,21 @@ std::vector<StageUse> Conductor::take_stage_uses() {
 }
 
 // REQUIRES: mutex_ is held.
-bool Conductor::has_work() const { return !is_driven_ && !(incoming_.empty() && ended_.empty()); }
+bool Conductor::has_work() const { return !is_driven_ && !(incoming_.empty() && ended_.empty() && lost_.empty()); }
 
 // Starts and completes what there is. REQUIRES: `lock` holds mutex_, and nobody drives.
 void Conductor::drive(std::unique_lock<std::mutex>& lock, Drive what) {
   is_driven_ = true;
   try {
-    while (!incoming_.empty() || (what == Drive::kAll && !ended_.empty())) {
+    while (!incoming_.empty() || (what == Drive::kAll && !(ended_.empty() && lost_.empty()))) {
       std::deque<CutAverage> arrived = std::exchange(incoming_, {});
       std::deque<EndedOperation> ended;
       if (what == Drive::kAll) ended.swap(ended_);
+      const std::vector<Rank> lost = std::exchange(lost_, {});
       lock.unlock();
       for (CutAverage& average : arrived) performer_.admit(std::move(average));
       for (const EndedOperation& operation : ended) performer_.complete(operation.id, operation.end);
+      for (const Rank rank : lost) performer_.lose(rank);
       performer_.start_ready();
       Progress progress = performer_.take_progress();
       lock.lock();
@@ -112,6 +126,7 @@ void Conductor::take_in(Progress progress) {
   bytes_sent_ += progress.bytes_sent;
   stage_uses_.insert(stage_uses_.end(), progress.stage_uses.begin(), progress.stage_uses.end());
   if (progress.breakages.empty()) return;
+  has_failed_ = true;
   for (Breakage& breakage : progress.breakages) breakages_.push_back(std::move(breakage));
   background_.notify_one();
 }
@@ -146,11 +161,15 @@ void Conductor::work_in_background() {
       attend_to_breakage(lock);
     } else if (has_work() && !owner_waits_) {
       drive(lock, Drive::kAll);
+    } else if (is_stopping_ && has_failed_) {
+      end_what_is_left(lock);
     } else {
       background_.wait(lock);
     }
   }
   if (crash_) end_after_crash(lock);
+  has_ended_ = true;
+  owner_.notify_one();
 }
 
 // The explanation comes first: others who notice the cut find it published. REQUIRES: `lock` holds mutex_.
@@ -175,6 +194,16 @@ std::exception_ptr Conductor::error_of(const Failure& failure) const {
   } catch (...) {
     return std::current_exception();
   }
+}
+
+// An operation that began while its channel was being cut may not have heard of it, so the channels are cut again until
+// nothing is left. REQUIRES: `lock` holds mutex_, and the owner has gone.
+void Conductor::end_what_is_left(std::unique_lock<std::mutex>& lock) {
+  lock.unlock();
+  performer_.forget_timeline();  // which may go before the last operation does
+  cut_all(performer_.channels());
+  lock.lock();
+  background_.wait_for(lock, tuning::kCutAgainAfter);
 }
 
 // Nobody drives any more. What c10d still reads and writes lives as long as the performer.

@@ -28,7 +28,13 @@ void require_done(const std::vector<Outcome>& outcomes) {
 Engine::Engine(Explain explain, Timeline* timeline)
     : conductor_(std::make_unique<Conductor>(std::move(explain), timeline)) {}
 
-Engine::~Engine() = default;
+// Gloo lets a send to a connection that others have closed wait for its timeout, and offers no way to end it. Whoever
+// gives up after a failure does not wait that long: what the operation uses stays in memory instead.
+Engine::~Engine() {
+  if (!conductor_->end()) static_cast<void>(conductor_.release());
+}
+
+void Engine::lose(Rank rank) { conductor_->lose(rank); }
 
 AverageId Engine::average(at::TensorList slices, const std::shared_ptr<const Chain>& chain, std::int64_t iteration,
                           Seconds together) {

@@ -51,7 +51,7 @@ class Engine {
   // `timeline` may be null; otherwise it must outlive the engine.
   Engine(Explain explain, Timeline* timeline);
 
-  // Waits for what is under way. It ends by itself: done, by a cut channel, or by c10d's timeout.
+  // Waits for what is under way; after a failure for a few seconds at most.
   ~Engine();
 
   // Starts to replace the slices (contiguous, one dimension, one type) by their averages over the chain's group. They
@@ -59,6 +59,10 @@ class Engine {
   // (pieces.h). `together` is what the network needs for all averages that are started with this one.
   AverageId average(at::TensorList slices, const std::shared_ptr<const Chain>& chain, std::int64_t iteration,
                     Seconds together);
+
+  // A worker is gone for good: averages that need it are void, now and later, also where c10d does not notice (Gloo
+  // lets a send to a closed connection wait for its timeout). Thread-safe.
+  void lose(Rank rank);
 
   enum class Until {
     kAllEnded,   // nothing touches any slice any more

@@ -2,6 +2,7 @@
 // planner/cost.h (kPiecesPerIteration), and what a channel is made with in comm/c10d/c10d.h (kChannelThreads).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
 #include "dssync/base/units.h"
@@ -32,6 +33,11 @@ inline constexpr int kWellFed = 3;
 // From the end of one operation to the first bytes of the next one in the same channel, at worst: a turn of the driver
 // and of c10d's threads on a busy machine. Operations that take less run several at once, so that no link is idle.
 inline constexpr Seconds kGapBetweenOperations{0.06};
+
+// After a failure: how often the channels of operations that are still under way are cut again, and how long whoever
+// gives up waits for these operations.
+inline constexpr std::chrono::milliseconds kCutAgainAfter{200};
+inline constexpr std::chrono::milliseconds kPatienceAfterFailure{3000};
 
 // Elements that a CPU adds up and divides at once: so many stay in its cache.
 inline constexpr std::int64_t kBlockElements = 64 << 10;

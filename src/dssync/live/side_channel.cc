@@ -35,13 +35,36 @@ void SideChannel::give_up() {
   cut(*channel_);
 }
 
+// A group with an operation that Gloo still waits for cannot be closed: it stays in memory.
+SideChannel::~SideChannel() {
+  if (is_stuck_) static_cast<void>(channel_.release());
+}
+
+template <typename Start>
+Work SideChannel::started(Start start) {
+  const std::lock_guard lock(mutex_);
+  if (given_up_) throw Error("given up");
+  return start();
+}
+
 template <typename Start>
 void SideChannel::complete(Start start) {
-  Work work;
-  {
+  started(start)->wait();
+}
+
+// Gloo lets a send to a connection that others have closed wait for its timeout. Whoever has given up does not.
+template <typename Start>
+void SideChannel::complete_together(Start start) {
+  constexpr std::chrono::milliseconds kLookEvery{100};
+  constexpr int kLooksAfterGivingUp = 10;
+  const Work work = started(start);
+  const auto ended = std::make_shared<std::promise<void>>();
+  work->getFuture()->addCallback([ended](auto&) { ended->set_value(); });
+  const std::future<void> end = ended->get_future();
+  for (int looks = 0; end.wait_for(kLookEvery) != std::future_status::ready;) {
     const std::lock_guard lock(mutex_);
-    if (given_up_) throw Error("given up");
-    work = start();
+    is_stuck_ = given_up_ && ++looks > kLooksAfterGivingUp;
+    if (is_stuck_) throw Error("given up");
   }
   work->wait();
 }
@@ -60,13 +83,13 @@ std::vector<at::Tensor> SideChannel::gather(const at::Tensor& own) {
     at::Tensor input = own.repeat({size_});
     at::Tensor output = at::empty_like(input);
     std::vector<std::int64_t> equal;
-    complete([&] { return channel_->alltoall_base(output, input, equal, equal); });
+    complete_together([&] { return channel_->alltoall_base(output, input, equal, equal); });
     return output.cpu().chunk(size_);
   }
   std::vector<at::Tensor> input = {own};
   std::vector<std::vector<at::Tensor>> output(1);
   for (int rank = 0; rank < size_; ++rank) output.front().push_back(at::empty_like(own));
-  complete([&] { return channel_->allgather(output, input); });
+  complete_together([&] { return channel_->allgather(output, input); });
   for (at::Tensor& tensor : output.front()) tensor = tensor.cpu();
   return output.front();
 }

@@ -20,6 +20,9 @@ class SideChannel {
  public:
   // Collective. Tensors on `device` are what its process group moves.
   SideChannel(World& world, at::Device device);
+  ~SideChannel();
+  SideChannel(const SideChannel&) = delete;
+  SideChannel& operator=(const SideChannel&) = delete;
 
   // What waits in it fails, here and at the other workers, and so does what comes later. Thread-safe.
   void give_up();
@@ -37,7 +40,11 @@ class SideChannel {
   at::Tensor padded(const std::vector<double>& values, std::size_t size) const;
   std::vector<at::Tensor> gather(const at::Tensor& own);
   template <typename Start>
+  Work started(Start start);
+  template <typename Start>
   void complete(Start start);
+  template <typename Start>
+  void complete_together(Start start);
   void receive(const ProbeTransfer& transfer, int turns);
   std::vector<ProbeSample> send(const ProbeTransfer& transfer, int turns, std::int64_t iteration);
 
@@ -50,6 +57,7 @@ class SideChannel {
   std::atomic<std::uint64_t> sent_{0};
   std::mutex mutex_;
   bool given_up_ = false;
+  bool is_stuck_ = false;  // an operation that nobody waits for any more
 };
 
 }  // namespace dssync

@@ -90,6 +90,7 @@ BaseSynchronizer::BaseSynchronizer(World& world, const Replica& replica, const T
       engine_(explained_by(world), timeline),
       timeline_(timeline) {
   check_size(world, topology);
+  loss_subscription_ = world_.on_loss([this](const Loss& loss) { engine_.lose(loss.rank); });
   world_.agree("options", promises_of(options));
   world_.agree_on(topology);
   std::vector<std::string> model = describe(replica_.parameters);

@@ -83,7 +83,8 @@ class BaseSynchronizer : public Synchronizer {
   std::shared_ptr<const Chain> everyone_;  // null: not made yet
   std::int64_t iteration_ = 0;
   Clock::time_point iteration_start_;
-  std::int64_t bytes_sent_ = 0;  // in this iteration, outside of the engine
+  std::int64_t bytes_sent_ = 0;         // in this iteration, outside of the engine
+  LossSubscription loss_subscription_;  // last: it uses the engine
 };
 
 }  // namespace dssync
