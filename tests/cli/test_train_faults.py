@@ -251,7 +251,7 @@ def test_a_process_of_another_run_is_refused(tmp_path):
         done = len(events(log))
         wait_for_iterations(processes[0], log, done + 3)  # and the run goes on
     assert status == 2
-    assert stderr == f"dssync train: rank 1: belongs to run yesterday, but the store at 127.0.0.1:{port} serves run today\n"
+    assert stderr == f"dssync train: rank 1: rank 1 belongs to run yesterday, but the store at 127.0.0.1:{port} serves run today\n"
     assert status_again == 2 and "two workers were started with the same rank" in stderr_again
 
 

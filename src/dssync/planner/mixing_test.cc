@@ -94,6 +94,16 @@ TEST(MixingTest, ReferenceValues) {
   }
 }
 
+// delegates(4, 8) has 0.340.
+TEST(MixingTest, NormAboveALimitIsOnlyKnownToBeAbove) {
+  const Schedule schedule = delegates(4, 8);
+  const double norm = cycle_norm(schedule, 32);
+  EXPECT_NEAR(norm, 0.340, 1e-3);
+  EXPECT_EQ(cycle_norm(schedule, 32, 0.35), norm);
+  EXPECT_GT(cycle_norm(schedule, 32, 0.3), 0.3);
+  EXPECT_LE(cycle_norm(schedule, 32, 0.3), norm * (1 + 1e-12));
+}
+
 TEST(MixingTest, RacksPairedTheSameWayNeverSettle) {
   const Schedule schedule{each_rack(4, 4), each_rack(2, 8)};
   const Mixing mixing = measure_mixing(schedule, 16);
