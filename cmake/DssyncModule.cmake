@@ -55,12 +55,15 @@ function(dssync_module name)
   endif()
 endfunction()
 
-# dssync_program(NAME SOURCES file... USES target...): an executable that is compiled as the modules are.
+# dssync_program(NAME [TORCH] SOURCES file... USES target...): an executable that is compiled as the modules are.
 function(dssync_program name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;USES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TORCH" "" "SOURCES;USES")
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_USES} dssync_flags)
   dssync_join_sources(${name})
+  if(arg_TORCH)
+    target_precompile_headers(${name} REUSE_FROM dssync_torch_headers)
+  endif()
 endfunction()
 
 # dssync_join_sources(TARGET): with DSSYNC_UNITY, the compiler reads so many sources at once, and the headers that they share once.

@@ -2,7 +2,8 @@
 # Installs the Debian packages that dssync needs, and only those that are missing.
 #
 #   scripts/setup.sh build   what `make build` and `make demo` need
-#   scripts/setup.sh test    that, and what `make test` needs
+#   scripts/setup.sh python  what `pip install .` needs beside a PyTorch from PyPI
+#   scripts/setup.sh test    what `make build` and `make test` need
 #   scripts/setup.sh bench   what `make build` and `make bench-testbed` need
 #   scripts/setup.sh lint    what `make format` and `make tidy` need
 #
@@ -24,6 +25,18 @@ build_packages=(
   libgloo-dev         # the transport of c10d's process groups
   libopenblas0-pthread  # matrices; Debian's default BLAS is the slow reference
   dataset-fashion-mnist  # what dssync train learns
+)
+python_packages=(
+  cmake               # configures the build
+  ninja-build         # runs the build
+  g++                 # compiles C++20
+  libfmt-dev          # formats text and numbers
+  libyaml-cpp-dev     # reads topology files
+  libcli11-dev        # parses the command line
+  nlohmann-json3-dev  # writes --format json
+  zlib1g-dev          # the configuration looks for it
+  python3-dev         # compiles the Python package
+  python3-venv        # the environment to install it in
 )
 test_packages=(
   libgtest-dev        # unit tests
@@ -71,11 +84,12 @@ as_root() {
 
 case "${1:-}" in
   build) wanted=("${build_packages[@]}") ;;
+  python) wanted=("${python_packages[@]}") ;;
   test) wanted=("${build_packages[@]}" "${test_packages[@]}") ;;
   bench) wanted=("${build_packages[@]}" "${bench_packages[@]}") ;;
   lint) wanted=("${build_packages[@]}" "${lint_packages[@]}") ;;
   *)
-    echo "usage: scripts/setup.sh build|test|bench|lint" >&2
+    echo "usage: scripts/setup.sh build|python|test|bench|lint" >&2
     exit 2
     ;;
 esac
