@@ -168,6 +168,18 @@ TEST_F(FakeEngineTest, AFailedChannelVoidsItsAveragesAndTheOthersAreDone) {
   for (const at::Tensor& vector : vectors) EXPECT_TRUE(has_the_mean(vector));
 }
 
+// Gloo lets some sends to a worker that is gone wait for their timeout.
+TEST_F(FakeEngineTest, ALostWorkerVoidsWhatNeedsItAlthoughTheChannelGoesOnWaiting) {
+  FakeGroup silent(2);
+  silent.hold(0, 0);
+  Member& member = members_[0];
+  member.average(member.pair(silent));
+  member.engine().lose(1);
+  EXPECT_THAT(are_void(member.engine().wait(Engine::Until::kFirstVoid)), ElementsAre(true));
+  member.average(member.pair(silent));
+  EXPECT_THAT(are_void(member.engine().wait(Engine::Until::kFirstVoid)), ElementsAre(true)) << "later, too";
+}
+
 TEST_F(FakeEngineTest, TheEngineGoesOnAfterAFailure) {
   FakeGroup failing(2);
   const FakeGroup whole(2);
