@@ -98,9 +98,9 @@ std::optional<Plan> Planner::best(double disagreement) {
 
 Plan Planner::require(double disagreement) {
   if (std::optional<Plan> plan = best(disagreement)) return *std::move(plan);
-  throw InputError(fmt::format(
-      "groups of at most {} cannot keep the disagreement within {}; the smallest that they allow is {:.3g}",
-      search_->group_limit(), disagreement, smallest_disagreement()));
+  throw InputError(
+      fmt::format("groups of at most {} cannot keep the disagreement within {}; the smallest that they allow is {:.3g}",
+                  search_->group_limit(), disagreement, smallest_disagreement()));
 }
 
 double Planner::smallest_disagreement() { return search_->smallest_disagreement(); }
