@@ -10,8 +10,7 @@
 # Asks nothing. Does not touch apt when nothing is missing; otherwise it needs root or sudo.
 set -euo pipefail
 
-build_packages=(
-  make                # runs the targets of the Makefile
+compile_packages=(
   cmake               # configures the build
   ninja-build         # runs the build
   g++                 # compiles C++20
@@ -19,22 +18,19 @@ build_packages=(
   libyaml-cpp-dev     # reads topology files
   libcli11-dev        # parses the command line
   nlohmann-json3-dev  # writes --format json and training logs, reads logs
-  iproute2            # ip and tc, with which testbeds are built
   zlib1g-dev          # reads compressed data sets, checks checkpoints
+)
+build_packages=(
+  "${compile_packages[@]}"
+  make                # runs the targets of the Makefile
+  iproute2            # ip and tc, with which testbeds are built
   libtorch-dev        # PyTorch for C++: tensors, autograd, c10d
   libgloo-dev         # the transport of c10d's process groups
   libopenblas0-pthread  # matrices; Debian's default BLAS is the slow reference
   dataset-fashion-mnist  # what dssync train learns
 )
 python_packages=(
-  cmake               # configures the build
-  ninja-build         # runs the build
-  g++                 # compiles C++20
-  libfmt-dev          # formats text and numbers
-  libyaml-cpp-dev     # reads topology files
-  libcli11-dev        # parses the command line
-  nlohmann-json3-dev  # writes --format json
-  zlib1g-dev          # the configuration looks for it
+  "${compile_packages[@]}"
   python3-dev         # compiles the Python package
   python3-venv        # the environment to install it in
 )
