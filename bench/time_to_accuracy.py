@@ -7,7 +7,7 @@
 Every run trains `cnn` on Fashion-MNIST with the defaults of `dssync train` and a test every 20 iterations, on
 the network of FILE as `dssync train --emulate` builds it. For each seed the methods take turns.
 The time is that of the iterations up to the first test that reaches the accuracy, without the tests themselves, as in
-`dssync report --accuracy`. A run takes two to ten minutes. A method may carry options, such as "ds-sync --overlap".
+`dssync report --accuracy`. A run takes two to ten minutes. A method may carry options, such as "ds-sync --overlap combine --disagreement 1.375".
 With --keep, the logs stay in FOLDER, for `dssync report`, and runs that finished there are not repeated.
 """
 
@@ -21,7 +21,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-METHODS = ["bsp-hierarchical", "ds-sync", "ds-sync --overlap"]
+METHODS = ["bsp-hierarchical", "ds-sync", "ds-sync --overlap combine --disagreement 1.375"]
 
 
 class Run:

@@ -44,9 +44,7 @@ fi
 train=(--topology "$network" "${emulate[@]}" --data fashion-mnist --model cnn --train-examples 20000 --epochs 1
        --evaluate-every-iterations 13)
 for method in bsp-ring bsp-hierarchical ssp ds-sync; do
-  overlap=()
-  [ "$method" = ds-sync ] && overlap=(--overlap)
-  run train --method "$method" "${overlap[@]}" "${train[@]}" --log "$folder/$method.jsonl"
+  run train --method "$method" "${train[@]}" --log "$folder/$method.jsonl"
   echo
 done
 

@@ -37,11 +37,7 @@ Json method_json(const MethodFigures& method, const Topology& topology) {
       {"bottleneck", bottleneck == kNone ? Json(nullptr) : Json(topology.link(bottleneck).name)},
       {"bottleneck_share",
        bottleneck == kNone || method.bytes.empty() ? Json(nullptr) : Json(share_of(method, topology, bottleneck))}};
-  if (method.plan) {
-    json["plan"] = {{"shards", method.plan->shards},
-                    {"rounds", json_of(method.plan->rounds)},
-                    {"mixing", json_of(method.plan->mixing)}};
-  }
+  if (method.plan) json["plan"] = json_of(*method.plan);
   json["links"] = links_json(method, topology);
   return json;
 }

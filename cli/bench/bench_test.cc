@@ -34,11 +34,12 @@ std::string complaint(const std::vector<std::string>& arguments) {
 
 TEST(BenchFlagsTest, ReadsMethodsAndQuantities) {
   const BenchCommand command =
-      parsed({"--workers", "4", "--methods", "ps,ds-sync", "--bytes", "1MB", "--compute", "50ms", "--overlap"});
+      parsed({"--workers", "4", "--methods", "ps,ds-sync", "--bytes", "1MB", "--compute", "50ms", "--overlap",
+              "layered"});
   EXPECT_EQ(command.benchmark.methods, (std::vector<Method>{Method::kPs, Method::kDsSync}));
   EXPECT_EQ(command.benchmark.bytes, 1'000'000);
   EXPECT_DOUBLE_EQ(command.benchmark.compute.count(), 0.05);
-  EXPECT_TRUE(command.benchmark.sync.overlap);
+  EXPECT_EQ(command.benchmark.sync.overlap, Overlap::kLayered);
 }
 
 TEST(BenchFlagsTest, NamesWhatIsWrong) {

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "dssync/base/error.h"
+#include "dssync/method/choose_plan.h"
 #include "dssync/method/cost.h"
 #include "dssync/planner/planner.h"
 #include "flags/disagreement_limit.h"
@@ -60,13 +61,15 @@ void check_belonging(const CLI::App& app, const SyncOption& option, const std::v
   }
 }
 
+// Options with a value have got it while they were parsed.
 void set_switch(const CLI::App& app, const SyncOption& option, SyncOptions& options) {
   const bool on = is_given(app, option.flag);
   const bool off = is_given(app, option.opposite);
   if (on && off) {
     throw InputError(fmt::format("{} and {} exclude each other", option.flag.name, option.opposite.name));
   }
-  if (on || off) option.set(options, on ? "on" : "off");
+  if (off) option.set(options, "off");
+  if (on && option.flag.value.empty()) option.set(options, "on");
 }
 
 }  // namespace
@@ -83,7 +86,7 @@ void add_sync_flags(CLI::App& app, SyncOptions& options, const std::string& grou
 void complete_sync_options(const CLI::App& app, SyncOptions& options, const std::vector<Method>& methods) {
   for (const SyncOption& option : sync_options()) {
     check_belonging(app, option, methods);
-    if (option.flag.value.empty()) set_switch(app, option, options);
+    set_switch(app, option, options);
   }
   const auto has = [&app](const char* flag) { return app.get_option(flag)->count() > 0; };
   if (options.published && has("--disagreement")) throw InputError("--disagreement needs --schedule auto");
@@ -96,8 +99,17 @@ void complete_sync_options(const CLI::App& app, SyncOptions& options, const std:
 void check_limit(const SyncOptions& options, const std::vector<Method>& methods, const Topology& topology,
                  double bytes) {
   const bool is_planned = std::find(methods.begin(), methods.end(), Method::kDsSync) != methods.end();
-  if (!is_planned || options.published || options.group_limit == 0) return;
-  Planner planner(topology, bytes, options.group_limit);
+  if (!is_planned || options.published) return;
+  if (options.overlap == Overlap::kCombine && !options.steer) {
+    choose_plan(topology, bytes, options, true);
+    return;
+  }
+  if (options.group_limit == 0) return;
+  const std::vector<Group> replicas = choose_replicas(topology, {.bytes = bytes,
+                                                                 .disagreement = options.disagreement,
+                                                                 .group_limit = options.group_limit,
+                                                                 .exact_inside = options.exact_inside});
+  Planner planner(topology, bytes, options.group_limit, replicas);
   best_or_explain(planner, options.disagreement, options.group_limit);
 }
 

@@ -31,7 +31,7 @@ std::vector<LimitRow> compare_limits(Planner& planner, double chosen) {
     if (const std::optional<Plan> plan = planner.best(limit)) {
       row.feasible = true;
       row.disagreement = plan->mixing.steady_disagreement;
-      row.seconds = plan->cost.seconds_per_iteration;
+      row.seconds = plan->cost.seconds_per_iteration + plan->inside.seconds_per_iteration;
       row.rounds = plan->rounds.size();
       row.meetings_of_all = meetings_of_all(plan->rounds);
     } else {
@@ -45,14 +45,21 @@ std::vector<LimitRow> compare_limits(Planner& planner, double chosen) {
 PlanReport make_report(const PlanOptions& options, const ReadResult& input) {
   const PatienceNote note("dssync plan: planning ...");
   const auto bytes = static_cast<double>(options.bytes);
-  Planner planner(input.topology, bytes, options.group_limit);
+  const bool published = options.schedule == "published";
+  const std::vector<Group> replicas = choose_replicas(input.topology, {.bytes = bytes,
+                                                                       .disagreement = options.disagreement,
+                                                                       .group_limit = options.group_limit,
+                                                                       .published = published,
+                                                                       .exact_inside = options.exact_inside});
+  Planner planner(input.topology, bytes, options.group_limit, replicas);
   PlanReport report;
   report.source = options.topology;
   report.notes = input.notes;
   report.bytes = options.bytes;
   report.disagreement_limit = options.disagreement;
   report.group_limit = options.group_limit;
-  report.published = options.schedule == "published";
+  report.exact_inside = options.exact_inside;
+  report.published = published;
   report.plan =
       report.published ? planner.published() : best_or_explain(planner, options.disagreement, options.group_limit);
   report.ring_seconds = ring_seconds(input.topology, bytes);
@@ -77,6 +84,10 @@ CLI::App* add_plan(CLI::App& app, PlanOptions& options) {
   add_parsed(*verb, "--group-limit", options.group_limit, whole_number_from(2),
              "Let at most G workers average with each other, at least 2 (default: no limit)")
       ->type_name("G");
+  add_parsed(*verb, "--exact-inside", options.exact_inside, exact_inside_from_name,
+             "Average gradients inside each host, rack or site in every iteration, and parameters between these; auto: "
+             "hosts, and more where that costs no time (default none)")
+      ->type_name("LEVEL");
   add_choice(*verb, "--schedule", options.schedule, {"auto", "published"},
              "Search for the fastest (auto, the default), or take that of the DS-Sync paper (published)");
   add_assumption_flags(*verb, options.assumptions);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "dssync/planner/exact_inside.h"
 #include "dssync/topology/read.h"
 
 namespace CLI {
@@ -17,6 +18,7 @@ struct PlanOptions {
   std::int64_t bytes = 8'000'000;
   double disagreement = 0.5;
   int group_limit = 0;  // 0: none
+  ExactInside exact_inside;
   std::string schedule = "auto";
   std::string format = "text";
   std::string color = "auto";

@@ -15,7 +15,7 @@ Json names_json(const Topology& topology) {
 Json speedup(double baseline, double seconds) { return seconds > 0 ? Json(baseline / seconds) : Json(nullptr); }
 
 Json document(const PlanReport& report, const Topology& topology) {
-  const double seconds = report.plan.cost.seconds_per_iteration;
+  const double seconds = report.seconds();
   Json json;
   json["topology"] = report.source;
   json["notes"] = report.notes;
@@ -23,13 +23,14 @@ Json document(const PlanReport& report, const Topology& topology) {
   json["disagreement_limit"] = report.disagreement_limit;
   json["within_limit"] = report.within_limit();
   json["group_limit"] = report.group_limit == 0 ? Json(nullptr) : Json(report.group_limit);
+  const bool has_regions = report.exact_inside != ExactInside();
+  if (has_regions) json["exact_inside"] = name_of(report.exact_inside);
   json["schedule"] = report.published ? "published" : "auto";
   json["workers"] = topology.workers();
   json["names"] = names_json(topology);
-  json["shards"] = report.plan.shards;
-  json["rounds"] = json_of(report.plan.rounds);
-  json["mixing"] = json_of(report.plan.mixing);
+  json.update(json_of(report.plan));
   json["cost"] = json_of(report.plan.cost, topology);
+  if (has_regions) json["inside"] = json_of(report.plan.inside, topology);
   json["baselines"] = {{"bsp-ring", report.ring_seconds}, {"bsp-hierarchical", report.hierarchical_seconds}};
   json["speedups"] = {{"bsp-ring", speedup(report.ring_seconds, seconds)},
                       {"bsp-hierarchical", speedup(report.hierarchical_seconds, seconds)}};

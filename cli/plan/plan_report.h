@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "dssync/planner/exact_inside.h"
 #include "dssync/planner/planner.h"
 #include "dssync/topology/topology.h"
 #include "text/style.h"
@@ -28,11 +29,15 @@ struct PlanReport {
   std::int64_t bytes = 0;
   double disagreement_limit = 0;
   int group_limit = 0;  // 0: none
+  ExactInside exact_inside;
   bool published = false;
   Plan plan;
   double ring_seconds = 0;
   double hierarchical_seconds = 0;
   std::vector<LimitRow> limits;  // ascending; for the text only
+
+  // Of all averages of an iteration, those of gradients inside exact regions included.
+  double seconds() const { return plan.cost.seconds_per_iteration + plan.inside.seconds_per_iteration; }
 
   // Rounding in the last digit is no breach.
   bool within_limit() const { return plan.mixing.steady_disagreement <= disagreement_limit * (1 + 1e-9) + 1e-12; }

@@ -47,10 +47,17 @@ std::string limit_text(const PlanReport& report) {
   return fmt::format("S = {}, {} the limit of {}", s, verdict, report.disagreement_limit);
 }
 
+// Whether any link is used.
+bool has_traffic(const PlanReport& report) {
+  return report.plan.cost.bottleneck != kNone || report.plan.inside.bottleneck != kNone;
+}
+
 std::string bottleneck_text(const PlanReport& report, const Topology& topology) {
-  const Cost& cost = report.plan.cost;
+  const Plan& plan = report.plan;
+  const bool is_inside = plan.inside.seconds_per_iteration > plan.cost.seconds_per_iteration;
+  const Cost& cost = is_inside ? plan.inside : plan.cost;
   const LinkUse& use = cost.links[static_cast<std::size_t>(cost.bottleneck)];
-  const double share = 100 * use.seconds / cost.seconds_per_iteration;
+  const double share = 100 * use.seconds / report.seconds();
   const Link& link = topology.link(cost.bottleneck);
   const auto as_busy = std::count_if(cost.links.begin(), cost.links.end(),
                                      [&](const LinkUse& other) { return other.seconds > use.seconds * 0.999; });
@@ -60,23 +67,56 @@ std::string bottleneck_text(const PlanReport& report, const Topology& topology) 
                      others, share);
 }
 
+// How much of an iteration averages gradients.
+std::string regions_text(const PlanReport& report) {
+  const Plan& plan = report.plan;
+  const std::string time = plan.inside.bottleneck == kNone
+                               ? "no link is used for that"
+                               : fmt::format("{} of it, which the backward pass hides as far as it lasts",
+                                             seconds_text(plan.inside.seconds_per_iteration));
+  return wrap(fmt::format("gradients are averaged inside {} in every iteration: {}",
+                          counted(plan.replicas.size(), "exact region"), time),
+              "  ", "  ");
+}
+
+// Groups of which nothing is to be averaged, because they are one replica, are workers alone.
+Schedule meetings_of(const Plan& plan) {
+  Schedule result = plan.rounds;
+  for (Round& round : result) {
+    std::vector<Group> groups;
+    for (const Group& group : round.groups) {
+      if (std::find(plan.replicas.begin(), plan.replicas.end(), group) == plan.replicas.end()) {
+        groups.push_back(group);
+      } else {
+        for (const Rank rank : group) groups.push_back({rank});
+      }
+    }
+    std::sort(groups.begin(), groups.end());
+    round.groups = std::move(groups);
+  }
+  return result;
+}
+
 std::string headline(const PlanReport& report, const Topology& topology, const Style& style) {
   const Cost& cost = report.plan.cost;
   const std::string groups = report.group_limit == 0 ? "" : fmt::format(", groups of at most {}", report.group_limit);
-  std::string result = wrap(fmt::format("{}: {}, {} of parameters, S at most {}{}{}", printable(report.source),
+  const std::string exact =
+      report.exact_inside == ExactInside() ? "" : fmt::format(", exact inside: {}", name_of(report.exact_inside));
+  std::string result = wrap(fmt::format("{}: {}, {} of parameters, S at most {}{}{}{}", printable(report.source),
                                         counted(static_cast<std::size_t>(topology.workers()), "worker"),
                                         format_bytes(static_cast<double>(report.bytes)), report.disagreement_limit,
-                                        groups, report.published ? ", published schedule" : ""),
+                                        groups, exact, report.published ? ", published schedule" : ""),
                             "", "  ");
   result += "\n";
-  if (cost.bottleneck == kNone) {
+  if (!has_traffic(report)) {
     const char* why = topology.workers() == 1 ? "there is one worker" : "all workers are on one host";
     return result + fmt::format("  No link is used: {}. In this model every iteration is free.\n", why);
   }
   const auto [best, other] = baselines_of(report);
-  result += style.paint(fmt::format("  {} per iteration", seconds_text(cost.seconds_per_iteration)), Tint::kBold);
-  result += fmt::format(", {} {} ({})\n", compare_speed(cost.seconds_per_iteration, best.seconds), best.name,
+  result += style.paint(fmt::format("  {} per iteration", seconds_text(report.seconds())), Tint::kBold);
+  result += fmt::format(", {} {} ({})\n", compare_speed(report.seconds(), best.seconds), best.name,
                         seconds_text(best.seconds));
+  if (!report.plan.replicas.empty()) result += regions_text(report);
   const Tint tint = report.within_limit() ? Tint::kNone : Tint::kRed;
   result += fmt::format("  {}; {}\n", style.paint(limit_text(report), tint), cycle_text(report));
   if (cost.pipeline_seconds > 0) {
@@ -92,7 +132,7 @@ std::string headline(const PlanReport& report, const Topology& topology, const S
 
 std::string draw_baselines(const PlanReport& report, const Style& style) {
   const auto [best, other] = baselines_of(report);
-  const Baseline ours{report.published ? "published" : "this plan", report.plan.cost.seconds_per_iteration};
+  const Baseline ours{report.published ? "published" : "this plan", report.seconds()};
   const double longest = std::max(ours.seconds, other.seconds);
   std::string result;
   for (const Baseline& row : {ours, best, other}) {
@@ -174,9 +214,14 @@ std::string plan_as_text(const PlanReport& report, const Topology& topology, con
   const Plan& plan = report.plan;
   std::string result = headline(report, topology, style);
   result += title("Network", style) + draw_network(topology, style);
-  result += title("Who meets whom", style) + draw_rounds(plan.rounds, topology, style);
-  if (plan.cost.bottleneck == kNone) return result;
-  result += title("Load per link and iteration (mean over the cycle)", style) + draw_links(plan.cost, topology, style);
+  result += title("Who meets whom", style) + draw_rounds(meetings_of(plan), topology, style);
+  if (!has_traffic(report)) return result;
+  const char* const load = "Load per link and iteration (mean over the cycle)";
+  if (plan.cost.bottleneck != kNone) result += title(load, style) + draw_links(plan.cost, topology, style);
+  if (plan.inside.bottleneck != kNone) {
+    result +=
+        title("Load per link and iteration, inside exact regions", style) + draw_links(plan.inside, topology, style);
+  }
   result += title("Against exact all-reduce", style) + draw_baselines(report, style);
   result += title("Disagreement", style) + explain_disagreement(report) + explain_shards(report);
   result += title("What another limit on S would bring", style) + draw_limits(report, style);

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "dssync/base/error.h"
-#include "dssync/training/models.h"
-#include "dssync/training/optimizers.h"
+#include "dssync/training/data/clicks.h"
+#include "dssync/training/data/images.h"
 #include "flags/flags.h"
 
 namespace dssync::cli {
@@ -14,46 +14,87 @@ namespace {
 constexpr const char* kTrainingGroup = "Training";
 constexpr const char* kTrainOutputGroup = "Files and output";
 
+// "0.9,0.95".
+Betas parse_betas(const std::string& text) {
+  const std::size_t comma = text.find(',');
+  if (comma == std::string::npos) {
+    throw InputError(fmt::format("expected two numbers with a comma, such as 0.9,0.95, but found '{}'", text));
+  }
+  const Betas betas{parse_nonnegative(text.substr(0, comma)), parse_nonnegative(text.substr(comma + 1))};
+  if (betas.first >= 1 || betas.second >= 1)
+    throw InputError(fmt::format("expected numbers below 1, but found '{}'", text));
+  return betas;
+}
+
 void add_data_flags(CLI::App& app, TrainOptions& training) {
-  add_choice(app, "--data", training.data, {"fashion-mnist", "synthetic"},
-             "Train on fashion-mnist (default), or on synthetic images, which need no files")
+  DataOptions& data = training.data;
+  add_choice(
+      app, "--data", data.name, data_names(),
+      "Train on fashion-mnist (default); synthetic: images that need no files; text: the sources of Python's standard "
+      "library; clicks: made-up impressions")
       ->group(kTrainingGroup);
-  add_parsed(app, "--data-folder", training.data_folder, parse_path,
-             fmt::format("Read fashion-mnist from FOLDER (default {})", kFashionMnistFolder))
+  add_parsed(app, "--data-folder", data.folder, parse_path,
+             fmt::format("Read the data from FOLDER (default: {} for fashion-mnist, the newest /usr/lib/python3.* for "
+                         "text, of which *.py are read)",
+                         kFashionMnistFolder))
       ->type_name("FOLDER")
       ->group(kTrainingGroup);
-  add_parsed(app, "--train-examples", training.train_examples, whole_number_from<std::int64_t>(1),
-             "Train with the first N images only (default: all)")
+  add_parsed(app, "--train-examples", data.train_examples, whole_number_from<std::int64_t>(1),
+             "Train with the first N examples only (default: all)")
       ->type_name("N")
       ->group(kTrainingGroup);
-  add_parsed(app, "--test-examples", training.test_examples, whole_number_from<std::int64_t>(1),
-             "Test with the first N images only (default: all)")
+  add_parsed(app, "--test-examples", data.test_examples, whole_number_from<std::int64_t>(1),
+             "Test with the first N examples only (default: all)")
       ->type_name("N")
       ->group(kTrainingGroup);
-  add_choice(app, "--model", training.model, model_names(), "Train this model (default " + training.model + ")")
+  add_parsed(app, "--context", data.context, whole_number_from<std::int64_t>(1, 1 << 16),
+             fmt::format("text: an example is a window of so many bytes (default {})", data.context))
+      ->type_name("BYTES")
       ->group(kTrainingGroup);
-  add_parsed(app, "--hidden", training.hidden, whole_number_from<std::int64_t>(1, 1 << 20),
-             fmt::format("mlp: give its first layer so many units, for a larger model (default {})", training.hidden))
-      ->type_name("UNITS")
+  add_parsed(app, "--rows", data.rows, whole_number_from<std::int64_t>(2 * kClickFields, 1 << 24),
+             fmt::format("clicks: draw from so many values, a multiple of {}; the model has a row of numbers for each "
+                         "(default {})",
+                         kClickFields, data.rows))
+      ->type_name("N")
       ->group(kTrainingGroup);
   add_parsed(app, "--seed", training.seed, whole_number_from<std::uint64_t>(0),
-             "Draw the model's first values and the order of the images from this seed (default 1)")
+             "Draw the model's first values and the order of the examples from this seed (default 1)")
       ->type_name("N")
       ->group(kTrainingGroup);
 }
 
+void add_model_flags(CLI::App& app, ModelOptions& model) {
+  add_choice(
+      app, "--model", model.name, model_names(),
+      fmt::format("Train this model: transformer for text, deepfm for clicks, the others for images (default {})",
+                  model.name))
+      ->group(kTrainingGroup);
+  const auto add_size = [&](const char* flag, std::int64_t& value, const char* unit, const std::string& what) {
+    add_parsed(app, flag, value, whole_number_from<std::int64_t>(1, 1 << 20),
+               fmt::format("{} (default {})", what, value))
+        ->type_name(unit)
+        ->group(kTrainingGroup);
+  };
+  add_size("--hidden", model.hidden, "UNITS", "mlp: give its first layer so many units, for a larger model");
+  add_size("--layers", model.transformer.layers, "N", "transformer: give it so many blocks");
+  add_size("--width", model.transformer.width, "UNITS", "transformer: describe a symbol by so many numbers");
+  add_size("--heads", model.transformer.heads, "N",
+           "transformer: give attention so many heads, which divide the width");
+}
+
 void add_length_flags(CLI::App& app, TrainOptions& training) {
   add_parsed(app, "--epochs", training.epochs, whole_number_from(1),
-             fmt::format("Go through all images N times (default {})", training.epochs))
+             fmt::format("Go through all examples N times (default {}, unless --iterations is given)", kEpochs))
       ->type_name("N")
       ->group(kTrainingGroup);
   add_parsed(
       app, "--iterations", training.max_iterations, whole_number_from<std::int64_t>(1),
-      "Stop after N iterations, as if interrupted: the learning rate follows --epochs all the same (default: don't)")
+      "Train for N iterations. Together with --epochs: stop after N, as if interrupted; the learning rate follows "
+      "--epochs all the same")
       ->type_name("N")
       ->group(kTrainingGroup);
   add_parsed(app, "--batch", training.batch_size, whole_number_from(1),
-             fmt::format("Take N images per worker and iteration (default {})", training.batch_size))
+             fmt::format("Take N examples per worker and iteration (default {})", training.batch_size))
       ->type_name("N")
       ->group(kTrainingGroup);
   add_parsed(app, "--evaluate-every", training.evaluate_every, whole_number_from(0),
@@ -75,20 +116,37 @@ void add_length_flags(CLI::App& app, TrainOptions& training) {
       ->group(kTrainingGroup);
 }
 
+void add_warmup_flags(CLI::App& app, TrainOptions& training) {
+  add_parsed(app, "--warmup", training.warmup_epochs, parse_nonnegative,
+             fmt::format("Let the learning rate climb for so many epochs, or a fraction of one (default {}; with "
+                         "--iterations alone {:.0f} % of them)",
+                         kWarmupEpochs, 100 * kWarmupPart))
+      ->type_name("EPOCHS")
+      ->group(kTrainingGroup);
+  add_parsed(app, "--warmup-iterations", training.warmup_iterations, whole_number_from<std::int64_t>(0),
+             "The same in iterations, instead of --warmup")
+      ->type_name("N")
+      ->group(kTrainingGroup);
+}
+
 void add_optimizer_flags(CLI::App& app, TrainOptions& training) {
   add_choice(app, "--optimizer", training.optimizer, optimizer_names(),
              "Use this optimizer (default " + training.optimizer + ")")
       ->group(kTrainingGroup);
   add_parsed(
       app, "--learning-rate", training.learning_rate, parse_positive,
-      fmt::format("Let the learning rate climb to RATE, then fall as a cosine (default {} for sgd, {} for adamw)",
+      fmt::format("Let the learning rate climb to RATE, then fall as a cosine (default {} for sgd, {} for others)",
                   default_learning_rate("sgd"), default_learning_rate("adamw")))
       ->type_name("RATE")
       ->group(kTrainingGroup);
-  add_parsed(app, "--warmup", training.warmup_epochs, parse_nonnegative,
-             fmt::format("Let the learning rate climb for so many epochs, or a fraction of one (default {})",
-                         training.warmup_epochs))
-      ->type_name("EPOCHS")
+  add_warmup_flags(app, training);
+  add_parsed(app, "--final-rate", training.final_rate, parse_nonnegative,
+             "Let the learning rate fall to RATE; with --swa, at its start (default 0)")
+      ->type_name("RATE")
+      ->group(kTrainingGroup);
+  add_parsed(app, "--swa", training.swa_start, whole_number_from<std::int64_t>(1),
+             "Also test the mean of the model's parameters over all iterations from START on (default: don't)")
+      ->type_name("START")
       ->group(kTrainingGroup);
   add_parsed(app, "--momentum", training.momentum, parse_nonnegative,
              fmt::format("Give sgd this momentum (default {})", training.momentum))
@@ -97,6 +155,15 @@ void add_optimizer_flags(CLI::App& app, TrainOptions& training) {
   add_parsed(app, "--weight-decay", training.weight_decay, parse_nonnegative,
              fmt::format("Give the optimizer this weight decay (default {})", training.weight_decay))
       ->type_name("NUMBER")
+      ->group(kTrainingGroup);
+  add_parsed(
+      app, "--betas", training.betas, parse_betas,
+      fmt::format("Give adam or adamw these two betas (default {},{})", training.betas.first, training.betas.second))
+      ->type_name("B1,B2")
+      ->group(kTrainingGroup);
+  add_parsed(app, "--clip-norm", training.clip_norm, parse_positive,
+             "Scale gradients down where everyone's mean gradient is longer than NORM (default: don't)")
+      ->type_name("NORM")
       ->group(kTrainingGroup);
 }
 
@@ -145,6 +212,7 @@ void require_for(const CLI::App& app, const std::string& flag, bool is_of_use, c
 void add_train_flags(CLI::App& app, TrainCommand& command) {
   add_network_flags(app, command.network, kWorkersGroup);
   add_data_flags(app, command.training);
+  add_model_flags(app, command.training.model);
   add_length_flags(app, command.training);
   add_optimizer_flags(app, command.training);
   add_method_flags(app, command);
@@ -160,10 +228,17 @@ void resolve_flags(const CLI::App& app, TrainCommand& command) {
   require_for(app, "--adapt", !sync.published, "--schedule auto");
   if (sync.steer && !sync.adapt) throw InputError("--disagreement auto needs --adapt");
   const bool is_saving = !training.checkpoint_folder.empty();
-  require_for(app, "--data-folder", training.data == "fashion-mnist", "--data fashion-mnist");
-  require_for(app, "--hidden", training.model == "mlp", "--model mlp");
+  require_for(app, "--data-folder", is_read_from_files(training.data.name), "--data fashion-mnist or text");
+  require_for(app, "--context", training.data.name == "text", "--data text");
+  require_for(app, "--hidden", training.model.name == "mlp", "--model mlp");
+  for (const char* flag : {"--layers", "--width", "--heads"}) {
+    require_for(app, flag, training.model.name == "transformer", "--model transformer");
+  }
+  require_for(app, "--rows", training.data.name == "clicks", "--data clicks");
+  require_for(app, "--betas", training.optimizer != "sgd", "--optimizer adam or adamw");
   require_for(app, "--momentum", training.optimizer == "sgd", "--optimizer sgd");
-  require_for(app, "--state-period", sync.state == StateTreatment::kRotating, "--optimizer-state rotating");
+  const StateTreatment state = resolve(sync.state, training.optimizer != "sgd");
+  require_for(app, "--state-period", state == StateTreatment::kRotating, "--optimizer-state rotating");
   require_for(app, "--checkpoint-every", is_saving, "--checkpoint");
   require_for(app, "--checkpoint-every-iterations", is_saving, "--checkpoint");
   require_for(app, "--resume", is_saving, "--checkpoint");

@@ -1,5 +1,6 @@
 #include "train/train_figures.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -25,11 +26,14 @@ std::string grouped(double number) {
   return digits;
 }
 
-std::string progress_text(const TrainFigures& figures, int epochs) {
+std::string progress_text(const TrainFigures& figures, const StartReport& start) {
+  const std::int64_t per_epoch = std::max<std::int64_t>(1, start.iterations_per_epoch);
+  const std::int64_t epochs = (start.total_iterations + per_epoch - 1) / per_epoch;
   const IterationReport& last = figures.last;
-  return fmt::format("epoch {}/{}  iteration {}/{}  loss {:.3g}  {} images/s  sync {:.0f} %  disagreement {:.2g}",
+  return fmt::format("epoch {}/{}  iteration {}/{}  loss {:.3g}  {} {}/s  sync {:.0f} %  disagreement {:.2g}",
                      last.epoch, epochs, last.iteration, last.total_iterations, figures.per_iteration(figures.loss),
-                     grouped(figures.images_per_second()), 100 * figures.sync_share(), last.relative_disagreement);
+                     grouped(figures.images_per_second()), start.examples_word, 100 * figures.sync_share(),
+                     last.relative_disagreement);
 }
 
 }  // namespace dssync::cli

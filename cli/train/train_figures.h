@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "dssync/training/reports.h"
+#include "dssync/training/log/reports.h"
 
 namespace dssync::cli {
 
@@ -27,7 +27,7 @@ struct TrainFigures {
 };
 
 // "epoch 2/4  iteration 512/1872  loss 0.31  5,310 images/s  sync 18 %  disagreement 0.012".
-std::string progress_text(const TrainFigures& figures, int epochs);
+std::string progress_text(const TrainFigures& figures, const StartReport& start);
 
 // Three significant digits, thousands in groups: "5,310", "0.312".
 std::string grouped(double number);

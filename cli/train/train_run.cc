@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "dssync/launch/exit_status.h"
-#include "dssync/training/models.h"
+#include "dssync/training/models/models.h"
 #include "network/run_workers.h"
 #include "terminal/output.h"
 #include "train/train_summary.h"
@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kTrain = "dssync train";
 
 double model_bytes(const TrainOptions& training) {
-  const auto model = make_model(training.model, training.seed, {}, 10, training.hidden);
+  const auto model = make_model(training.model, training.seed, shape_of(training.data));
   return static_cast<double>(parameter_count(*model) * static_cast<std::int64_t>(sizeof(float)));
 }
 

@@ -1,6 +1,7 @@
 #include "train/train_summary.h"
 
 #include <cmath>
+#include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -41,12 +42,19 @@ std::string plan_text(const Fields& plan) {
   return fmt::format(
       "cycle of {}, {}; predicted {} per iteration for averaging, S = {}", counted(length(plan, "rounds"), "round"),
       counted(static_cast<std::size_t>(number(plan, "shards")), "shard"),
-      seconds_text(number(plan, "seconds_per_iteration")), format_disagreement(number(plan, "steady_disagreement")));
+      seconds_text(number(plan, "seconds_per_iteration")), format_disagreement(number(plan, "total_disagreement")));
 }
 
 std::string progress_so_far(const TrainResult& result) {
   const std::string done = counted(static_cast<std::size_t>(result.iterations), "iteration");
   return result.iterations == result.total_iterations ? done : fmt::format("{} of {}", done, result.total_iterations);
+}
+
+std::string auc_text(const std::optional<double>& area) { return area ? fmt::format(", AUC {:.4f}", *area) : ""; }
+
+std::string swa_text(const SwaReport& swa) {
+  return fmt::format("accuracy {:.2f} %, loss {:.3g}{}, of parameters over {}", 100 * swa.test_accuracy, swa.test_loss,
+                     auc_text(swa.test_auc), counted(static_cast<std::size_t>(swa.iterations), "iteration"));
 }
 
 using SummaryRows = std::vector<std::pair<std::string, std::string>>;
@@ -57,13 +65,15 @@ SummaryRows rows_of(const TrainSummary& summary) {
   SummaryRows rows;
   rows.emplace_back("accuracy", fmt::format("{:.2f} %", 100 * result.test_accuracy));
   rows.emplace_back("loss", fmt::format("{:.3g}", result.test_loss));
+  if (result.test_auc) rows.emplace_back("AUC", fmt::format("{:.4f}", *result.test_auc));
+  if (result.swa) rows.emplace_back("mean", swa_text(*result.swa));
   rows.emplace_back("time", fmt::format("{} for {}, {} of it training", seconds_text(result.seconds),
                                         progress_so_far(result), seconds_text(result.training_seconds)));
   rows.emplace_back("per iteration", fmt::format("{}: {} computing, {} synchronizing",
                                                  seconds_text(figures.per_iteration(figures.seconds)),
                                                  seconds_text(figures.per_iteration(figures.compute_seconds)),
                                                  seconds_text(figures.per_iteration(figures.sync_seconds))));
-  rows.emplace_back("speed", fmt::format("{} images/s", grouped(figures.images_per_second())));
+  rows.emplace_back("speed", fmt::format("{} {}/s", grouped(figures.images_per_second()), summary.start.examples_word));
   rows.emplace_back(
       "sent", fmt::format("{} per worker and iteration", format_bytes(figures.per_iteration(figures.bytes_sent))));
   rows.emplace_back("disagreement", fmt::format("{:.2g} of the parameters' norm in the last iteration",
@@ -80,6 +90,16 @@ SummaryRows rows_of(const TrainSummary& summary) {
 
 Json path_json(const std::string& path) { return path.empty() ? Json(nullptr) : Json(path); }
 
+Json number_json(const std::optional<double>& number) { return number ? Json(*number) : Json(nullptr); }
+
+Json swa_json(const std::optional<SwaReport>& swa) {
+  if (!swa) return nullptr;
+  return {{"iterations", swa->iterations},
+          {"test_accuracy", swa->test_accuracy},
+          {"test_loss", swa->test_loss},
+          {"test_auc", number_json(swa->test_auc)}};
+}
+
 Json fields_json(const Fields& fields) {
   if (fields.empty()) return nullptr;
   Json json;
@@ -92,11 +112,11 @@ Json fields_json(const Fields& fields) {
 }  // namespace
 
 std::string start_as_text(const StartReport& report) {
-  std::string text = fmt::format("{}: {} with {} parameters ({}), {}: {} images\n",
+  std::string text = fmt::format("{}: {} with {} parameters ({}), {}: {} {}\n",
                                  counted(static_cast<std::size_t>(report.workers), "worker"), report.model,
                                  grouped(static_cast<double>(report.parameters)),
                                  format_bytes(static_cast<double>(report.model_bytes)), report.data,
-                                 grouped(static_cast<double>(report.train_examples)));
+                                 grouped(static_cast<double>(report.train_examples)), report.examples_word);
   text += report.plan.empty() ? report.method : fmt::format("{}: {}", report.method, plan_text(report.plan));
   if (report.first_iteration > 0) {
     text += fmt::format("\ngoing on after iteration {} of {}", report.first_iteration, report.total_iterations);
@@ -105,12 +125,15 @@ std::string start_as_text(const StartReport& report) {
 }
 
 std::string evaluation_as_text(const EvaluationReport& report) {
-  return fmt::format("epoch {}, iteration {}: accuracy {:.2f} %, loss {:.3g}, after {}", report.epoch, report.iteration,
-                     100 * report.test_accuracy, report.test_loss, seconds_text(report.seconds));
+  std::string text = fmt::format("epoch {}, iteration {}: accuracy {:.2f} %, loss {:.3g}{}, after {}", report.epoch,
+                                 report.iteration, 100 * report.test_accuracy, report.test_loss,
+                                 auc_text(report.test_auc), seconds_text(report.seconds));
+  if (report.swa) text += fmt::format("\n  mean: {}", swa_text(*report.swa));
+  return text;
 }
 
-std::string replanned_as_text(const ReplanReport& report) {
-  return fmt::format("after iteration {}: {}", report.iteration, printable(report.change.explanation));
+std::string replanned_as_text(const PlanChange& change) {
+  return fmt::format("after iteration {}: {}", change.iteration, printable(change.explanation));
 }
 
 std::string summary_as_text(const TrainSummary& summary, const Style& style) {
@@ -144,6 +167,8 @@ std::string summary_as_json(const TrainSummary& summary) {
   json["training_seconds"] = result.training_seconds;
   json["test_accuracy"] = result.test_accuracy;
   json["test_loss"] = result.test_loss;
+  json["test_auc"] = number_json(result.test_auc);
+  json["swa"] = swa_json(result.swa);
   json["seconds_per_iteration"] = figures.per_iteration(figures.seconds);
   json["compute_seconds_per_iteration"] = figures.per_iteration(figures.compute_seconds);
   json["sync_seconds_per_iteration"] = figures.per_iteration(figures.sync_seconds);

@@ -3,7 +3,8 @@
 
 #include <string>
 
-#include "dssync/training/reports.h"
+#include "dssync/monitor/plan_change.h"
+#include "dssync/training/log/reports.h"
 #include "text/style.h"
 #include "train/train_figures.h"
 
@@ -26,7 +27,7 @@ std::string start_as_text(const StartReport& report);
 std::string evaluation_as_text(const EvaluationReport& report);
 
 // "after iteration 41: rack-a up 200 Mbit/s -> 25 Mbit/s; new plan (...) for 450 ms instead of 2.2 s per iteration".
-std::string replanned_as_text(const ReplanReport& report);
+std::string replanned_as_text(const PlanChange& change);
 
 std::string summary_as_text(const TrainSummary& summary, const Style& style);
 std::string summary_as_json(const TrainSummary& summary);

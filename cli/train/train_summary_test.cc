@@ -38,7 +38,8 @@ TrainSummary example() {
   summary.start.plan = {{"rounds", std::vector<std::string>{"all", "nobody"}},
                         {"shards", std::int64_t{2}},
                         {"seconds_per_iteration", 0.314},
-                        {"steady_disagreement", 0.5}};
+                        {"steady_disagreement", 0.25},
+                        {"total_disagreement", 0.5}};
   summary.result.iterations = 3;
   summary.result.total_iterations = 1872;
   summary.result.test_accuracy = 0.9;
@@ -63,8 +64,15 @@ TEST(TrainFiguresTest, RatesAreWeighedByTime) {
 TEST(TrainFiguresTest, ProgressInOneLine) {
   TrainFigures figures;
   figures.add(iteration(512, 0.1, 5310));
-  EXPECT_EQ(progress_text(figures, 4),
+  StartReport start;
+  start.iterations_per_epoch = 468;
+  start.total_iterations = 1872;
+  EXPECT_EQ(progress_text(figures, start),
             "epoch 2/4  iteration 512/1872  loss 512  5,310 images/s  sync 25 %  disagreement 0.012");
+  start.total_iterations = 1000;  // an epoch that does not end counts
+  start.examples_word = "windows";
+  EXPECT_THAT(progress_text(figures, start), HasSubstr("epoch 2/3  iteration"));
+  EXPECT_THAT(progress_text(figures, start), HasSubstr("5,310 windows/s"));
 }
 
 TEST(TrainFiguresTest, LargeNumbersAreGrouped) {
@@ -96,6 +104,33 @@ TEST(TrainSummaryTest, TheTableHasTheFiguresAndOnlyFilesThatExist) {
   EXPECT_THAT(text, HasSubstr("1 MB per worker and iteration\n"));
   EXPECT_THAT(text, HasSubstr("run.jsonl\n"));
   EXPECT_THAT(text, Not(HasSubstr("trace")));
+}
+
+TEST(TrainSummaryTest, AnAreaAndAMeanAreShownWhereThereAreAny) {
+  TrainSummary summary = example();
+  EXPECT_THAT(summary_as_text(summary, Style{}), Not(HasSubstr("AUC")));
+  EXPECT_TRUE(nlohmann::json::parse(summary_as_json(summary))["test_auc"].is_null());
+  EXPECT_TRUE(nlohmann::json::parse(summary_as_json(summary))["swa"].is_null());
+  summary.result.test_auc = 0.81234;
+  summary.result.swa = {.iterations = 200, .test_accuracy = 0.91, .test_loss = 0.25, .test_auc = 0.82};
+  EXPECT_THAT(summary_as_text(summary, Style{}), HasSubstr("AUC            0.8123\n"));
+  EXPECT_THAT(summary_as_text(summary, Style{}),
+              HasSubstr("mean           accuracy 91.00 %, loss 0.25, AUC 0.8200, of parameters over 200 iterations\n"));
+  const nlohmann::json json = nlohmann::json::parse(summary_as_json(summary));
+  EXPECT_EQ(json["test_auc"], 0.81234);
+  EXPECT_EQ(json["swa"]["iterations"], 200);
+  EXPECT_EQ(json["swa"]["test_auc"], 0.82);
+  EvaluationReport report;
+  report.epoch = 2;
+  report.iteration = 400;
+  report.test_accuracy = 0.9;
+  report.test_loss = 0.3;
+  report.test_auc = 0.8;
+  report.swa = summary.result.swa;
+  report.seconds = 4;
+  EXPECT_EQ(evaluation_as_text(report),
+            "epoch 2, iteration 400: accuracy 90.00 %, loss 0.3, AUC 0.8000, after 4 s\n"
+            "  mean: accuracy 91.00 %, loss 0.25, AUC 0.8200, of parameters over 200 iterations");
 }
 
 TEST(TrainSummaryTest, JsonHasTheSame) {

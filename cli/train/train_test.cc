@@ -57,8 +57,8 @@ TEST(TrainFlagsTest, Defaults) {
   EXPECT_EQ(command.sync.method, Method::kDsSync);
   EXPECT_EQ(command.sync.disagreement, 0.5);
   EXPECT_FALSE(command.sync.published);
-  EXPECT_FALSE(command.sync.overlap);
-  EXPECT_EQ(command.sync.state, StateTreatment::kRotating);
+  EXPECT_EQ(command.sync.overlap, Overlap::kAuto);
+  EXPECT_EQ(command.sync.state, StateTreatment::kAuto);
   EXPECT_FALSE(command.network.timeout);
   EXPECT_EQ(command.network.port, 0);
   EXPECT_FALSE(command.training.resume);
@@ -118,6 +118,7 @@ TEST(TrainFlagsTest, EveryFlagArrives) {
                                       "--global-warmup",
                                       "20",
                                       "--overlap",
+                                      "combine",
                                       "--optimizer-state",
                                       "rotating",
                                       "--state-period",
@@ -144,10 +145,10 @@ TEST(TrainFlagsTest, EveryFlagArrives) {
   EXPECT_EQ(command.network.timeout, Seconds(1.5));
   EXPECT_EQ(command.network.port, 1234);
   const TrainOptions& training = command.training;
-  EXPECT_EQ(training.data_folder, "here");
-  EXPECT_EQ(training.train_examples, 100);
-  EXPECT_EQ(training.test_examples, 50);
-  EXPECT_EQ(training.model, "resnet");
+  EXPECT_EQ(training.data.folder, "here");
+  EXPECT_EQ(training.data.train_examples, 100);
+  EXPECT_EQ(training.data.test_examples, 50);
+  EXPECT_EQ(training.model.name, "resnet");
   EXPECT_EQ(training.seed, 7U);
   EXPECT_EQ(training.epochs, 3);
   EXPECT_EQ(training.max_iterations, 9);
@@ -168,9 +169,60 @@ TEST(TrainFlagsTest, EveryFlagArrives) {
   EXPECT_EQ(command.sync.disagreement, 0.1);
   EXPECT_EQ(command.sync.group_limit, 4);
   EXPECT_EQ(command.sync.warmup_iterations, 20);
-  EXPECT_TRUE(command.sync.overlap);
+  EXPECT_EQ(command.sync.overlap, Overlap::kCombine);
   EXPECT_EQ(command.sync.state_period, 6);
   EXPECT_EQ(command.format, "json");
+}
+
+TEST(TrainFlagsTest, TextAndItsModel) {
+  const TrainOptions training = parse({"--data",
+                                       "text",
+                                       "--data-folder",
+                                       "here",
+                                       "--context",
+                                       "32",
+                                       "--model",
+                                       "transformer",
+                                       "--layers",
+                                       "3",
+                                       "--width",
+                                       "48",
+                                       "--heads",
+                                       "6",
+                                       "--optimizer",
+                                       "adamw",
+                                       "--betas",
+                                       "0.8,0.95",
+                                       "--clip-norm",
+                                       "1.5",
+                                       "--iterations",
+                                       "600",
+                                       "--warmup-iterations",
+                                       "50"})
+                                    .training;
+  EXPECT_EQ(training.data.name, "text");
+  EXPECT_EQ(training.data.folder, "here");
+  EXPECT_EQ(training.data.context, 32);
+  EXPECT_EQ(training.model.transformer.layers, 3);
+  EXPECT_EQ(training.model.transformer.width, 48);
+  EXPECT_EQ(training.model.transformer.heads, 6);
+  EXPECT_EQ(training.betas.first, 0.8);
+  EXPECT_EQ(training.betas.second, 0.95);
+  EXPECT_EQ(training.clip_norm, 1.5);
+  EXPECT_EQ(training.max_iterations, 600);
+  EXPECT_FALSE(training.epochs);
+  EXPECT_EQ(training.warmup_iterations, 50);
+}
+
+TEST(TrainFlagsTest, ClicksTheirModelAndTheMean) {
+  const TrainOptions training = parse({"--data", "clicks", "--rows", "800", "--model", "deepfm", "--optimizer", "adam",
+                                       "--swa", "300", "--final-rate", "0.001"})
+                                    .training;
+  EXPECT_EQ(training.data.rows, 800);
+  EXPECT_EQ(training.model.name, "deepfm");
+  EXPECT_EQ(training.optimizer, "adam");
+  EXPECT_EQ(training.swa_start, 300);
+  EXPECT_EQ(training.final_rate, 0.001);
 }
 
 TEST(TrainFlagsTest, NetworksToFindOutAndToEmulate) {
@@ -188,19 +240,20 @@ TEST(TrainFlagsTest, NetworksToFindOutAndToEmulate) {
 
 TEST(TrainFlagsTest, FlagsOfTheMethods) {
   EXPECT_EQ(parse({"--method", "bsp-ring", "--bucket", "2MB"}).sync.bucket_bytes, 2'000'000);
-  EXPECT_EQ(parse({"--method", "local-sgd", "--period", "5", "--overlap"}).sync.period, 5);
+  EXPECT_EQ(parse({"--method", "local-sgd", "--period", "5", "--overlap", "none"}).sync.period, 5);
+  EXPECT_EQ(parse({"--in-line"}).sync.overlap, Overlap::kInLine);
   EXPECT_EQ(parse({"--method", "ssp", "--staleness", "0"}).sync.staleness, 0);
   EXPECT_TRUE(parse({"--schedule", "published"}).sync.published);
   EXPECT_EQ(parse({"--optimizer-state", "averaged"}).sync.state, StateTreatment::kAveraged);
   EXPECT_EQ(parse({"--optimizer-state", "local"}).sync.state, StateTreatment::kLocal);
-  EXPECT_EQ(parse({"--model", "mlp", "--hidden", "300"}).training.hidden, 300);
+  EXPECT_EQ(parse({"--model", "mlp", "--hidden", "300"}).training.model.hidden, 300);
   expect_refusals({
       {{"--method", "bsp-ring", "--adapt"}, {"--adapt belongs to --method ds-sync", "is bsp-ring"}},
       {{"--method", "local-sgd", "--no-adapt"}, {"--no-adapt", "ds-sync", "is local-sgd"}},
       {{"--method", "bsp-ring", "--disagreement", "0.5"},
        {"--disagreement belongs to --method ds-sync", "is bsp-ring"}},
       {{"--method", "ps", "--group-limit", "2"}, {"--group-limit", "ds-sync", "is ps"}},
-      {{"--method", "ssp", "--overlap"}, {"--overlap", "ds-sync or local-sgd", "is ssp"}},
+      {{"--method", "ssp", "--overlap", "auto"}, {"--overlap", "ds-sync or local-sgd", "is ssp"}},
       {{"--method", "bsp-ring", "--in-line"}, {"--in-line", "ds-sync or local-sgd"}},
       {{"--method", "local-sgd", "--schedule", "published"}, {"--schedule", "ds-sync", "is local-sgd"}},
       {{"--method", "local-sgd", "--optimizer-state", "local"}, {"--optimizer-state", "ds-sync"}},
@@ -230,14 +283,21 @@ TEST(TrainFlagsTest, FlagsThatNeedAnother) {
       {{"--disagreement", "auto", "--no-adapt"}, {"--disagreement auto needs --adapt"}},
       {{"--disagreement", "auto", "--group-limit", "2"}, {"--disagreement auto and --group-limit exclude each other"}},
       {{"--model", "cnn", "--hidden", "9"}, {"--hidden needs --model mlp"}},
+      {{"--layers", "3"}, {"--layers needs --model transformer"}},
+      {{"--context", "32"}, {"--context needs --data text"}},
+      {{"--rows", "80"}, {"--rows needs --data clicks"}},
+      {{"--model", "transformer"}, {"model transformer is made for text, and the data is images"}},
+      {{"--data", "text"}, {"model cnn is made for images, and the data is text"}},
+      {{"--betas", "0.9,0.95"}, {"--betas needs --optimizer adam or adamw"}},
+      {{"--warmup", "1", "--warmup-iterations", "9"}, {"warm-up is given in epochs and in iterations"}},
       {{"--resume"}, {"--resume needs --checkpoint"}},
       {{"--checkpoint-every", "2"}, {"--checkpoint-every needs --checkpoint"}},
       {{"--checkpoint-every-iterations", "2"}, {"--checkpoint-every-iterations needs --checkpoint"}},
       {{"--optimizer", "adamw", "--momentum", "0.9"}, {"--momentum needs --optimizer sgd"}},
-      {{"--data", "synthetic", "--data-folder", "x"}, {"--data-folder needs --data fashion-mnist"}},
+      {{"--data", "synthetic", "--data-folder", "x"}, {"--data-folder needs --data fashion-mnist or text"}},
       {{"--optimizer-state", "local", "--state-period", "2"}, {"--state-period needs --optimizer-state rotating"}},
       {{"--schedule", "published", "--disagreement", "1"}, {"--disagreement needs --schedule auto"}},
-      {{"--overlap", "--in-line"}, {"--overlap and --in-line exclude each other"}},
+      {{"--overlap", "layered", "--in-line"}, {"--overlap and --in-line exclude each other"}},
   });
 }
 
@@ -269,6 +329,13 @@ TEST(TrainFlagsTest, ValuesThatMakeNoSense) {
       {{"--disagreement", "auto:x"}, {"--disagreement", "at least 0", "'x'"}},
       {{"--hidden", "0"}, {"--hidden", "from 1"}},
       {{"--state-period", "0"}, {"--state-period", "at least 1"}},
+      {{"--clip-norm", "0"}, {"--clip-norm", "above 0"}},
+      {{"--data", "clicks", "--model", "deepfm", "--rows", "100"}, {"100 rows", "multiple of 8"}},
+      {{"--swa", "0"}, {"--swa", "at least 1"}},
+      {{"--final-rate", "-1"}, {"--final-rate", "at least 0"}},
+      {{"--optimizer", "adamw", "--betas", "0.9"}, {"--betas", "two numbers with a comma", "'0.9'"}},
+      {{"--optimizer", "adamw", "--betas", "0.9,1"}, {"--betas", "below 1", "'0.9,1'"}},
+      {{"--warmup-iterations", "-1"}, {"--warmup-iterations", "at least 0"}},
   });
 }
 

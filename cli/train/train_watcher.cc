@@ -3,10 +3,7 @@
 namespace dssync::cli {
 
 TrainWatcher::TrainWatcher(const TrainCommand& command, bool is_shown, WorkerEnding& ending)
-    : epochs_(command.training.epochs),
-      is_shown_(is_shown),
-      ending_(ending),
-      line_(standard_error_screen(), LiveLine::Clock::now()) {
+    : is_shown_(is_shown), ending_(ending), line_(standard_error_screen(), LiveLine::Clock::now()) {
   summary_.log = command.training.log;
   summary_.trace = command.training.trace;
   summary_.checkpoint = command.training.checkpoint_folder;
@@ -29,7 +26,7 @@ void TrainWatcher::iteration(const IterationReport& report) {
   recent_.add(report);
   const LiveLine::Clock::time_point now = LiveLine::Clock::now();
   if (!line_.is_due(now)) return;
-  line_.show(progress_text(recent_, epochs_), now);
+  line_.show(progress_text(recent_, summary_.start), now);
   recent_ = {};
 }
 
@@ -38,8 +35,8 @@ void TrainWatcher::evaluated(const EvaluationReport& report) {
   if (is_shown_) line_.note(evaluation_as_text(report));
 }
 
-void TrainWatcher::replanned(const ReplanReport& report) {
-  if (is_shown_) line_.note(replanned_as_text(report));
+void TrainWatcher::replanned(const PlanChange& change) {
+  if (is_shown_) line_.note(replanned_as_text(change));
 }
 
 const TrainSummary& TrainWatcher::finish(const TrainResult& result) {

@@ -19,13 +19,12 @@ class TrainWatcher final : public ProgressSink {
   void started(const StartReport& report) override;
   void iteration(const IterationReport& report) override;
   void evaluated(const EvaluationReport& report) override;
-  void replanned(const ReplanReport& report) override;
+  void replanned(const PlanChange& change) override;
 
   // After the last report.
   const TrainSummary& finish(const TrainResult& result);
 
  private:
-  const int epochs_;
   const bool is_shown_;
   WorkerEnding& ending_;
   TrainFigures recent_;  // since the live line was shown

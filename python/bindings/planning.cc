@@ -9,6 +9,7 @@
 
 #include "bindings.h"
 #include "dssync/base/units.h"
+#include "dssync/planner/exact_inside.h"
 #include "dssync/topology/read.h"
 #include "dssync/topology/write.h"
 
@@ -23,14 +24,16 @@ std::vector<std::string> worker_names(const Topology& topology) {
   return names;
 }
 
-PlanOnNetwork best_plan(const Topology& topology, double bytes, double disagreement, int group_limit) {
+PlanOnNetwork make_plan(const Topology& topology, double bytes, double disagreement, int group_limit, bool published,
+                        const std::string& exact_inside) {
   const py::gil_scoped_release release;
-  return {Planner(topology, bytes, group_limit).require(disagreement), topology};
-}
-
-PlanOnNetwork published_plan(const Topology& topology, double bytes, int group_limit) {
-  const py::gil_scoped_release release;
-  return {Planner(topology, bytes, group_limit).published(), topology};
+  const std::vector<Group> replicas = choose_replicas(topology, {.bytes = bytes,
+                                                                 .disagreement = disagreement,
+                                                                 .group_limit = group_limit,
+                                                                 .published = published,
+                                                                 .exact_inside = exact_inside_from_name(exact_inside)});
+  Planner planner(topology, bytes, group_limit, replicas);
+  return {published ? planner.published() : planner.require(disagreement), topology};
 }
 
 py::list rounds_of(const Plan& plan) {
@@ -39,19 +42,19 @@ py::list rounds_of(const Plan& plan) {
   return result;
 }
 
-py::dict cost_of_plan(const PlanOnNetwork& on) {
+py::dict to_dict(const Cost& cost, const Topology& topology) {
   py::dict links;
-  for (std::size_t id = 0; id < on.plan.cost.links.size(); ++id) {
-    const LinkUse& use = on.plan.cost.links[id];
-    links[py::cast(on.topology.links()[id].name)] = py::make_tuple(use.bytes_per_iteration, use.seconds);
+  for (std::size_t id = 0; id < cost.links.size(); ++id) {
+    const LinkUse& use = cost.links[id];
+    links[py::cast(topology.links()[id].name)] = py::make_tuple(use.bytes_per_iteration, use.seconds);
   }
-  py::dict cost;
-  cost["seconds_per_iteration"] = on.plan.cost.seconds_per_iteration;
-  cost["latency_seconds"] = on.plan.cost.latency_seconds;
-  cost["bottleneck"] = on.plan.cost.bottleneck == kNone ? py::object(py::none())
-                                                        : py::cast(on.topology.link(on.plan.cost.bottleneck).name);
-  cost["links"] = links;
-  return cost;
+  py::dict result;
+  result["seconds_per_iteration"] = cost.seconds_per_iteration;
+  result["latency_seconds"] = cost.latency_seconds;
+  result["bottleneck"] =
+      cost.bottleneck == kNone ? py::object(py::none()) : py::cast(topology.link(cost.bottleneck).name);
+  result["links"] = links;
+  return result;
 }
 
 }  // namespace
@@ -78,9 +81,10 @@ void bind_planning(py::module_& module) {
                                const Mixing& mixing = on.plan.mixing;
                                return std::tuple(mixing.cycle_norm, mixing.steady_disagreement, mixing.exact());
                              })
-      .def_property_readonly("cost", &cost_of_plan);
-  module.def("best_plan", &best_plan);
-  module.def("published_plan", &published_plan);
+      .def_property_readonly("cost", [](const PlanOnNetwork& on) { return to_dict(on.plan.cost, on.topology); })
+      .def_property_readonly("replicas", [](const PlanOnNetwork& on) { return on.plan.replicas; })
+      .def_property_readonly("inside", [](const PlanOnNetwork& on) { return to_dict(on.plan.inside, on.topology); });
+  module.def("make_plan", &make_plan);
 }
 
 }  // namespace dssync::python

@@ -16,6 +16,7 @@
 #include "bindings.h"
 #include "dssync/comm/world.h"
 #include "dssync/live/discover_network.h"
+#include "dssync/sync/optimizers/adam_table.h"
 #include "dssync/sync/stepper.h"
 #include "dssync/sync/synchronizer.h"
 
@@ -73,7 +74,7 @@ class Averaging {
   Averaging(std::shared_ptr<World> world, const Topology& topology, const Replica& replica, const SyncOptions& options)
       : world_(std::move(world)),
         topology_(topology),
-        stepper_(std::in_place, make_synchronizer(*world_, replica, topology, options), options.overlap) {}
+        stepper_(std::in_place, make_synchronizer(*world_, replica, topology, options)) {}
 
   ~Averaging() {
     const py::gil_scoped_release release;
@@ -95,8 +96,9 @@ class Averaging {
 
 std::unique_ptr<Averaging> make_averaging(std::shared_ptr<World> world, const Topology& topology,
                                           const Named& parameters, const Named& buffers, const Named& frozen,
-                                          std::function<State()> state_of_optimizer, const PlanOnNetwork* plan,
-                                          const std::map<std::string, std::string>& given) {
+                                          std::function<State()> state_of_optimizer, std::function<void()> step,
+                                          const std::shared_ptr<AdamTable>& adam, bool normalizes,
+                                          const PlanOnNetwork* plan, const std::map<std::string, std::string>& given) {
   SyncOptions options;
   if (plan != nullptr) options.plan = plan->plan;
   for (const auto& [name, text] : given) set_option(options, name, text);
@@ -104,7 +106,16 @@ std::unique_ptr<Averaging> make_averaging(std::shared_ptr<World> world, const To
   if (state_of_optimizer) {
     replica.optimizer_state = [state = std::move(state_of_optimizer)] { return optimizer_states(state()); };
   }
+  if (step) {
+    replica.step = [all = replica.parameters, step = std::move(step)](const std::vector<std::size_t>& chosen) {
+      step_only(all, chosen, step);
+    };
+  }
+  replica.asks_before_step = true;
   replica.frozen = named_tensors(frozen);
+  replica.has_one_backward_pass = false;  // gradients may be accumulated
+  replica.normalizing = adam ? Normalizing::kAdam : normalizes ? Normalizing::kUnknown : Normalizing::kNo;
+  if (adam) replica.adam_steps = [adam](const std::vector<std::size_t>& wanted) { return adam->steps(wanted); };
   const py::gil_scoped_release release;
   return std::make_unique<Averaging>(std::move(world), topology, replica, options);
 }
@@ -122,22 +133,24 @@ void bind_training(py::module_& module) {
   py::module_::import("torch.distributed");  // registers c10d's types
   py::class_<World, std::shared_ptr<World>>(module, "World")
       .def(py::init([](Store store, Store liveness_connection, int rank, int size, std::chrono::milliseconds timeout,
-                       std::string address, std::string run, int attempt, int number, std::string store_place,
-                       bool rank_0_serves_store, PythonGroupMaker make_group) {
+                       std::string run, int attempt, int number,
+                       const std::optional<std::pair<std::string, std::uint16_t>>& store_place,
+                       PythonGroupMaker make_group) {
+             std::optional<StorePlace> place;
+             if (store_place) place = StorePlace{store_place->first, store_place->second};
              return make_world(std::move(store), std::move(liveness_connection),
                                {.rank = rank,
                                 .size = size,
                                 .timeout = timeout,
-                                .address = std::move(address),
                                 .run = {std::move(run), attempt},
                                 .number = number,
-                                .store_place = std::move(store_place),
-                                .rank_0_serves_store = rank_0_serves_store},
+                                .store_place = std::move(place)},
                                std::move(make_group));
            }),
            py::arg("store"), py::arg("liveness_connection").none(true), py::kw_only(), py::arg("rank"), py::arg("size"),
-           py::arg("timeout"), py::arg("address"), py::arg("run"), py::arg("attempt"), py::arg("number"),
-           py::arg("store_place"), py::arg("rank_0_serves_store"), py::arg("make_group").none(true), WithoutGil())
+           py::arg("timeout"), py::arg("run"), py::arg("attempt"), py::arg("number"),
+           py::arg("store_place").none(true), py::arg("make_group").none(true), WithoutGil())
+      .def_property_readonly("address", &World::address)
       .def("agree", &World::agree, WithoutGil())
       .def("report_failure", &World::report_failure, WithoutGil())
       .def("leave", &World::leave, WithoutGil())
@@ -145,31 +158,72 @@ void bind_training(py::module_& module) {
       .def(
           "discover_network", [](World& world) { return discover_network(world).file; }, WithoutGil());
 
+  py::class_<AdamTable, std::shared_ptr<AdamTable>>(module, "AdamTable")
+      .def(py::init<>())
+      .def(
+          "bind",
+          [](AdamTable& table, std::size_t index, const at::Tensor& parameter, const at::Tensor& first_moment,
+             const at::Tensor& second_moment, const at::Tensor& count, std::size_t group) {
+            table.bind(index, {.parameter = parameter, .first_moment = first_moment, .second_moment = second_moment},
+                       count, group);
+          },
+          py::arg("index"), py::arg("parameter"), py::arg("first_moment"), py::arg("second_moment"), py::arg("count"),
+          py::arg("group"))
+      .def("clear", &AdamTable::clear)
+      .def("set_rates", &AdamTable::set_rates, py::arg("group"), py::arg("learning_rate"), py::arg("beta1"),
+           py::arg("beta2"), py::arg("epsilon"));
+
   py::class_<Averaging>(module, "Averaging")
       .def(py::init(&make_averaging), py::arg("world"), py::arg("topology"), py::arg("parameters"), py::arg("buffers"),
-           py::arg("frozen"), py::arg("state_of_optimizer").none(true), py::kw_only(), py::arg("plan").none(true),
-           py::arg("options"))
+           py::arg("frozen"), py::arg("state_of_optimizer").none(true), py::arg("step").none(true), py::kw_only(),
+           py::arg("adam").none(true), py::arg("normalizes"), py::arg("plan").none(true), py::arg("options"))
       .def(
-          "before_step", [](Averaging& averaging) { averaging.stepper().before_step(); }, WithoutGil())
+          "before_step", [](Averaging& averaging, bool is_final) { return averaging.stepper().before_step(is_final); },
+          py::arg("is_final") = true, WithoutGil())
+      .def(
+          "await_parameters",
+          [](Averaging& averaging, const std::vector<at::Tensor>& parameters) {
+            averaging.stepper().await(parameters);
+          },
+          WithoutGil())
+      .def(
+          "settle", [](Averaging& averaging) { averaging.stepper().settle(); }, WithoutGil())
       .def(
           "after_step", [](Averaging& averaging) { averaging.stepper().after_step(); }, WithoutGil())
+      .def(
+          "clip_gradients",
+          [](Averaging& averaging, double max_norm) { return averaging.stepper().clip_gradients(max_norm); },
+          WithoutGil())
       .def("drop", [](Averaging& averaging) { averaging.stepper().drop_average(); })
       .def(
           "consolidate", [](Averaging& averaging) { return averaging.stepper().consolidate(); }, WithoutGil())
-      .def("state", &state_of)
+      .def(
+          "average_everyone",
+          [](Averaging& averaging, const Named& tensors) {
+            averaging.stepper().average_everyone(named_tensors(tensors));
+          },
+          py::arg("tensors"), WithoutGil())
+      .def("state", &state_of, WithoutGil())
       .def(
           "load_state",
           [](Averaging& averaging, std::int64_t iteration, const Named& tensors) {
             averaging.stepper().load_state({iteration, named_tensors(tensors)});
           },
-          py::arg("iteration"), py::arg("tensors"))
+          py::arg("iteration"), py::arg("tensors"), WithoutGil())
+      .def_property_readonly("overlap", [](Averaging& averaging) { return name_of(averaging.stepper().overlap()); })
       .def_property_readonly("plan", &Averaging::plan)
       .def_property_readonly("iteration", [](Averaging& averaging) { return averaging.stepper().iteration(); })
       .def_property_readonly("plan_changes", [](Averaging& averaging) { return averaging.stepper().plan_changes(); })
-      .def_property_readonly("metrics", [](Averaging& averaging) {
-        const SyncMetrics& metrics = averaging.stepper().metrics();
-        return std::tuple(metrics.sync_seconds, metrics.bytes_sent, metrics.disagreement, metrics.parameter_norm);
-      });
+      .def_property_readonly("metrics",
+                             [](Averaging& averaging) {
+                               const SyncMetrics metrics = averaging.stepper().metrics();
+                               return std::tuple(metrics.sync_seconds, metrics.bytes_sent, metrics.disagreement,
+                                                 metrics.parameter_norm, metrics.noise_ratio);
+                             })
+      .def_property_readonly("planned_disagreement",
+                             [](Averaging& averaging) { return averaging.stepper().planned_disagreement(); })
+      .def_property_readonly("noise_treatment",
+                             [](Averaging& averaging) { return name_of(averaging.stepper().noise_treatment()); });
 }
 
 }  // namespace dssync::python

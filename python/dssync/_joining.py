@@ -6,7 +6,6 @@ import atexit
 import contextlib
 import itertools
 import os
-import socket
 import weakref
 from datetime import timedelta
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
@@ -44,8 +43,6 @@ def join(tensors: List[Tuple[str, torch.Tensor]], timeout: timedelta) -> Tuple[_
         )
     store = distributed_c10d._get_default_store()
     connection, liveness_connection = _connections_to(store, timeout)
-    address = _own_address(store)
-    place = _place_of(store)
     run, attempt = _run()
     maker: Optional[GroupMaker] = None
 
@@ -60,19 +57,17 @@ def join(tensors: List[Tuple[str, torch.Tensor]], timeout: timedelta) -> Tuple[_
         rank=dist.get_rank(),
         size=dist.get_world_size(),
         timeout=timeout,
-        address=address,
         run=run,
         attempt=attempt,
         number=next(_worlds),
-        store_place=f"{place[0]}:{place[1]}" if place else "",
-        rank_0_serves_store=place is not None and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True",
+        store_place=_place_of(store),
         make_group=None if by_engine else make_group,
     )
     _present.add(world)
     with telling_others(world):
         device = _one_device(tensors)
         if not by_engine:
-            maker = _group_maker(_backend_for(device), address, timeout)
+            maker = _group_maker(_backend_for(device), world.address, timeout)
     return world, device
 
 
@@ -129,17 +124,6 @@ def _place_of(store: Any) -> Optional[Tuple[str, int]]:
     while hasattr(store, "underlying_store"):
         store = store.underlying_store
     return (store.host, store.port) if isinstance(store, dist.TCPStore) else None
-
-
-def _own_address(store: Any) -> str:
-    """Of the interface from which the store is reached: the one that should carry this worker's traffic."""
-    place = _place_of(store)
-    if place is None:
-        return "127.0.0.1"
-    [(family, kind, protocol, _, there), *_] = socket.getaddrinfo(*place, type=socket.SOCK_DGRAM)
-    with socket.socket(family, kind, protocol) as probe:
-        probe.connect(there)
-        return str(probe.getsockname()[0])
 
 
 def _backend_for(device: torch.device) -> str:

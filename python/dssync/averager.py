@@ -20,7 +20,7 @@ class DivideShuffleAverager(ModelAverager):
 
         optimizer = PostLocalSGDOptimizer(local_optimizer, dssync.DivideShuffleAverager(topology="network.yaml"))
 
-    It knows neither the optimizer's state nor the model's buffers, and does not overlap: DivideShuffle does more.
+    It knows neither the optimizer nor its state nor the model's buffers, and does not overlap: DivideShuffle does more.
     For the first `warmup_steps` nothing is averaged, as with torch's averagers: there DistributedDataParallel averages gradients.
     """
 
@@ -36,11 +36,14 @@ class DivideShuffleAverager(ModelAverager):
     ) -> None:
         if not torch.distributed.is_initialized():
             raise InputError("torch.distributed has no process group: call torch.distributed.init_process_group() first")
+        if plan is not None and plan.replicas:
+            raise InputError("exact regions need gradients, which an averager of parameters does not see: use DivideShuffle")
         super().__init__()
         self.warmup_steps = warmup_steps
         self._topology = as_topology(topology)
         self._plan = plan
         self._options = engine_options(
+            overlap="none",
             disagreement_limit=disagreement, group_limit=group_limit, published=published, state="local"
         )
         self._timeout = timeout
@@ -76,6 +79,9 @@ class DivideShuffleAverager(ModelAverager):
                 [],
                 [],
                 None,
+                None,
+                adam=None,
+                normalizes=True,
                 plan=self._plan._native if self._plan else None,
                 options=self._options,
             )

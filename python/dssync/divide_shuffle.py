@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import weakref
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Callable, Dict, List, Optional, Tuple, Type
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 import torch
 from torch import nn
@@ -13,12 +14,17 @@ from torch.optim import Optimizer
 
 from . import _dssync
 from ._dssync import Error, InputError
+from ._adam import AdamSteps, is_adam, normalizes
 from ._joining import discovered, join, telling_others
+from ._layers import can_step_in_parts, install
 from .planning import AnyTopology, Plan, as_topology
 
 NamedTensors = List[Tuple[str, torch.Tensor]]
 StateOfOptimizer = List[Tuple[str, NamedTensors]]
 
+Result = TypeVar("Result")
+
+LOGGER = logging.getLogger("dssync")
 DEFAULT_TIMEOUT = timedelta(minutes=30)  # as torch.distributed's
 
 
@@ -43,25 +49,31 @@ class DivideShuffle:
         *,
         topology: AnyTopology,
         disagreement: float = 0.5,
-        overlap: bool = True,
+        overlap: Union[str, bool] = "auto",
         adapt: bool = False,
         plan: Optional[Plan] = None,
         group_limit: int = 0,
         published: bool = False,
-        state: str = "rotating",
+        exact_inside: str = "none",
+        state: str = "auto",
         state_period: int = 8,
+        noise_correction: bool = True,
         warmup_steps: int = 0,
         timeout: timedelta = DEFAULT_TIMEOUT,
     ) -> None:
         """
         topology: the network, or the file that describes it, with one worker for each rank; "auto": the ranks measure it
-        disagreement: how far the replicas may stay apart; smaller is closer and slower
-        overlap: average while the next gradient is computed
+        disagreement: how far the replicas may stay apart, overlap included; smaller is closer and slower
+        overlap: when averages run. "layered": from the backward pass to the next forward pass, which waits for each module's
+            parameters alone; the result is that of "none": after each step. "combine": during the whole next iteration, which
+            lets replicas differ more. "auto": the best of these. True is "auto", False is "none"
         adapt: watch the links while training, and plan again where they become slower or faster
         plan: what to follow, instead of the fastest plan for the topology, the model and the disagreement
-        group_limit, published: as for dssync.plan()
-        state: of the optimizer (momentum): "local", "averaged" with the parameters, or "rotating", a part at a time
+        group_limit, published, exact_inside: as for dssync.plan()
+        state: of the optimizer (momentum): "inferred" from how averages move the parameters (Adam, AdamW), "rotating", a part at
+            a time with the parameters, "averaged", all of it, or "local". "auto": inferred for Adam and AdamW, otherwise rotating
         state_period: of "rotating": in how many parts
+        noise_correction: Adam's steps get as long as everyone's mean gradient would make them; for Adam and AdamW
         warmup_steps: global averages before the schedule starts
         timeout: for joining, connecting, and each stage of an average
         """
@@ -75,6 +87,7 @@ class DivideShuffle:
         with telling_others(self._world):
             _check_model(model)
             _check_optimizer(model, optimizer)
+            self._adam = AdamSteps(optimizer, self._parameters) if is_adam(optimizer) else None
             self.topology = discovered(self._world, device) if topology == "auto" else as_topology(topology)
             self._averaging = _dssync.Averaging(
                 self._world,
@@ -82,24 +95,41 @@ class DivideShuffle:
                 self._parameters,
                 self._buffers,
                 [(name, p) for name, p in model.named_parameters() if not p.requires_grad],
-                _weakly(self._collect_state),
+                _weakly(self._collect_state, []),
+                _weakly(self._step_in_backward, None) if can_step_in_parts(optimizer) else None,
+                adam=self._adam.table if self._adam else None,
+                normalizes=normalizes(optimizer),
                 plan=plan._native if plan else None,
                 options=engine_options(
                     disagreement_limit=disagreement,
                     group_limit=group_limit,
                     published=published,
+                    exact_inside=exact_inside,
                     adapt=adapt,
                     overlap=overlap,
                     state=state,
                     state_period=state_period,
+                    noise_correction=noise_correction,
                     sync_warmup_iterations=warmup_steps,
                 ),
             )
+        if noise_correction and self.noise_correction == "unknown optimizer":
+            LOGGER.warning(
+                "%s: dssync does not know how this optimizer divides by the size of gradients. If it does, its steps are too "
+                "short: compare with a learning rate up to the root of metrics['noise_ratio'] times larger",
+                type(optimizer).__name__,
+            )
+        self._has_regions = len(self.plan.replicas) > 0
+        self._has_gradients = False  # the engine was told that they are complete
         self._addresses = [p.data_ptr() for p in _trained(optimizer)]
+        self._settings: Optional[List[Any]] = None  # with which steps were made in the backward pass
+        self._has_warned = False
         self._loads = _Loads()
         for module in model.modules():
             if not isinstance(module, torch.jit.ScriptModule):  # they take no hooks
                 module.register_load_state_dict_post_hook(self._loads)
+        if self.overlap == "layered":
+            install(self, model, self._await, self.settle)
 
     def step(self, closure: Optional[Callable[[], Any]] = None, *, scaler: Optional[Any] = None) -> Any:
         """The optimizer's step, and the averages around it. With a GradScaler: scaler.step(optimizer), which may skip it.
@@ -108,23 +138,60 @@ class DivideShuffle:
         """
         if closure is not None and scaler is not None:
             raise InputError("a GradScaler makes its step without a closure: call the closure first, then step(scaler=scaler)")
+        if self._has_regions and closure is not None:
+            raise InputError("gradients are averaged inside exact regions before the step: call the closure first, then step()")
+        if self._has_regions and scaler is not None and not self._has_gradients and _has_unscaled(scaler, self.optimizer):
+            raise InputError(
+                "gradients were unscaled before they are averaged inside exact regions: call finish_backward(), then unscale_()"
+            )
         if self._is_moved():
             raise self._change()
         self._take_over_loads()
-        self._averaging.before_step()
-        if scaler is not None:
+        result = None
+        self._has_gradients = False
+        if not self._averaging.before_step(is_final=scaler is None and closure is None):
+            self._check_settings()
+        elif scaler is not None:
             result = scaler.step(self.optimizer)
         else:
             result = self.optimizer.step(closure) if closure is not None else self.optimizer.step()
+        if self._adam:
+            self._adam.refresh()
         self._averaging.after_step()
         return result
 
-    def consolidate(self) -> float:
+    def finish_backward(self) -> None:
+        """With exact regions: averages the gradients inside this rank's region now, after the last backward(). step() and
+        clip_grad_norm_() do that by themselves; call it before anything else reads gradients, such as scaler.unscale_()."""
+        if self._is_moved():
+            raise self._change()
+        self._take_over_loads()
+        self._averaging.before_step(is_final=False)
+        self._has_gradients = True
+
+    def settle(self) -> None:
+        """Waits until all averages are part of the parameters. With overlap "layered": before a program reads or changes them
+        between step() and the next forward pass (a running mean, a constraint), other than by load_state_dict()."""
+        self._take_over_loads()
+        self._averaging.settle()
+
+    def clip_grad_norm_(self, max_norm: float) -> float:
+        """Instead of torch.nn.utils.clip_grad_norm_(), between backward() and step(): clips by the norm of everyone's mean
+        gradient, which is estimated. One rank's own norm contains the noise of its own examples. Returns the norm. With a
+        GradScaler: after scaler.unscale_(optimizer)."""
+        self._has_gradients = True
+        return self._averaging.clip_gradients(float(max_norm))
+
+    def consolidate(self, *others: nn.Module) -> float:
         """One exact average of everyone: the same parameters and buffers on all ranks. Before evaluating and saving.
+
+        others: models that are made of this one on every rank, such as torch.optim.swa_utils.AveragedModel; they are averaged
+        as well. What is not a floating point number in them stays.
 
         Returns how far this rank was from the average: |x_i - mean|^2.
         """
         self._check_model()
+        self._take_over_loads()
         replaced = self._replaced_buffers()
         with torch.no_grad():
             for ours, present in replaced:
@@ -132,12 +199,19 @@ class DivideShuffle:
             distance = self._averaging.consolidate()
             for ours, present in replaced:
                 present.copy_(ours)
+            for other in others:
+                self._averaging.average_everyone(_floating(other))
         return distance
 
     @property
     def plan(self) -> Plan:
         """What is followed."""
         return Plan._from(self._averaging.plan)
+
+    @property
+    def overlap(self) -> str:
+        """When averages run: "layered", "combine" or "none"."""
+        return self._averaging.overlap
 
     @property
     def plan_changes(self) -> List[Tuple[int, str]]:
@@ -147,14 +221,25 @@ class DivideShuffle:
     @property
     def metrics(self) -> Dict[str, float]:
         """Figures of the last step on this rank: docs/pytorch.md."""
-        sync_seconds, bytes_sent, disagreement, parameter_norm = self._averaging.metrics
+        sync_seconds, bytes_sent, disagreement, parameter_norm, noise_ratio = self._averaging.metrics
         return {
             "iteration": self._averaging.iteration,
             "sync_seconds": sync_seconds,
             "bytes_sent": bytes_sent,
             "disagreement": disagreement,
             "parameter_norm": parameter_norm,
+            "noise_ratio": noise_ratio,
         }
+
+    @property
+    def planned_disagreement(self) -> float:
+        """The total S that the plan leads to, with what overlap adds: within `disagreement`, in the same units."""
+        return self._averaging.planned_disagreement
+
+    @property
+    def noise_correction(self) -> str:
+        """What is done about the noise of a rank's own gradient: "corrected", "not needed", "off", "unknown optimizer"."""
+        return self._averaging.noise_treatment
 
     def write_metrics(self, writer: Any) -> None:
         """To TensorBoard: `writer` is a torch.utils.tensorboard.SummaryWriter."""
@@ -169,6 +254,7 @@ class DivideShuffle:
         return {"iteration": iteration, "tensors": dict(tensors)}
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
+        self._take_over_loads()
         self._averaging.load_state(state["iteration"], list(state.get("tensors", {}).items()))
 
     def __enter__(self) -> DivideShuffle:
@@ -196,6 +282,29 @@ class DivideShuffle:
         if kinds:
             self._state = self.optimizer.state
         return list(kinds.items())
+
+    def _await(self, parameters: Sequence[torch.Tensor]) -> None:
+        """Before the forward pass of the module that owns them."""
+        self._take_over_loads()
+        self._averaging.await_parameters(parameters)
+
+    def _step_in_backward(self) -> None:
+        """The engine calls it while the backward pass runs, with the gradients of some parameters; all others have none."""
+        if self._settings is None:
+            self._settings = _settings_of(self.optimizer)
+        self.optimizer.step()
+        if self._adam:
+            self._adam.refresh()
+
+    def _check_settings(self) -> None:
+        """Steps were made in the backward pass: what is changed before step() comes too late for them."""
+        settings, self._settings = self._settings, None
+        if settings is not None and settings != _settings_of(self.optimizer) and not self._has_warned:
+            self._has_warned = True
+            LOGGER.warning(
+                "the learning rate (or another setting of the optimizer) was changed between backward() and step(): it counts "
+                "from the next step on, because this one was made in the backward pass; change it before backward()"
+            )
 
     def _is_moved(self) -> bool:
         return [p.data_ptr() for p in _trained(self.optimizer)] != self._addresses
@@ -262,15 +371,31 @@ class _Loads:
         self.seen = True
 
 
-def _weakly(collect: Callable[[], StateOfOptimizer]) -> Callable[[], StateOfOptimizer]:
+def _weakly(bound: Callable[[], Result], otherwise: Result) -> Callable[[], Result]:
     """For the engine, which its owner could otherwise never leave: Python's collector does not see references from C++."""
-    reference = weakref.WeakMethod(collect)
+    reference = weakref.WeakMethod(bound)
 
-    def call() -> StateOfOptimizer:
+    def call() -> Result:
         method = reference()
-        return method() if method is not None else []
+        return method() if method is not None else otherwise
 
     return call
+
+
+def _floating(model: nn.Module) -> NamedTensors:
+    named = [*model.named_parameters(), *model.named_buffers()]
+    return [(name, tensor.detach()) for name, tensor in named if tensor.is_floating_point()]
+
+
+def _has_unscaled(scaler: Any, optimizer: Optimizer) -> bool:
+    """Whether the GradScaler has looked at this optimizer's gradients since its last update()."""
+    state = getattr(scaler, "_per_optimizer_states", {}).get(id(optimizer))
+    return bool(state and state.get("found_inf_per_device"))
+
+
+def _settings_of(optimizer: Optimizer) -> List[Any]:
+    """Numbers that a step depends on."""
+    return [value for group in optimizer.param_groups for value in group.values() if isinstance(value, (int, float, tuple))]
 
 
 def _kinds(tensors: NamedTensors) -> List[str]:

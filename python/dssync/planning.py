@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import os
 from dataclasses import dataclass, field
-from typing import Dict, List, Optional, Tuple, Union
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 from . import _dssync
 
@@ -85,6 +85,11 @@ class Cost:
     bottleneck: Optional[str]
     links: Dict[str, Link] = field(repr=False)
 
+    @classmethod
+    def _from(cls, cost: Dict[str, Any]) -> Cost:
+        links = {name: Link(*use) for name, use in cost["links"].items()}
+        return cls(cost["seconds_per_iteration"], cost["latency_seconds"], cost["bottleneck"], links)
+
 
 @dataclass(frozen=True, repr=False)
 class Plan:
@@ -95,25 +100,28 @@ class Plan:
     shards: int
     mixing: Mixing
     cost: Cost
+    replicas: Tuple[Tuple[int, ...], ...]  # ranks that average their gradients in every iteration; empty: every rank is one
+    inside: Cost  # of these averages
     _native: _dssync.Plan = field(compare=False)
 
     @classmethod
     def _from(cls, native: _dssync.Plan) -> Plan:
-        cost = native.cost
-        links = {name: Link(*use) for name, use in cost["links"].items()}
         return cls(
             names=tuple(native.names),
             rounds=tuple(Round(label, tuple(map(tuple, groups))) for label, groups in native.rounds),
             shards=native.shards,
             mixing=Mixing(*native.mixing),
-            cost=Cost(cost["seconds_per_iteration"], cost["latency_seconds"], cost["bottleneck"], links),
+            cost=Cost._from(native.cost),
+            replicas=tuple(map(tuple, native.replicas)),
+            inside=Cost._from(native.inside),
             _native=native,
         )
 
     def _summary(self) -> str:
         seconds = _dssync.format_duration(self.cost.seconds_per_iteration)
+        regions = f" in {len(self.replicas)} exact regions" if self.replicas else ""
         return (
-            f"{len(self.names)} workers, a cycle of {len(self.rounds)} rounds, {self.shards} shards, "
+            f"{len(self.names)} workers{regions}, a cycle of {len(self.rounds)} rounds, {self.shards} shards, "
             f"S = {self.mixing.steady_disagreement:.3g}, {seconds} per iteration, "
             f"bottleneck {self.cost.bottleneck or 'none'}"
         )
@@ -154,14 +162,15 @@ def plan(
     disagreement: float = 0.5,
     group_limit: int = 0,
     published: bool = False,
+    exact_inside: str = "none",
 ) -> Plan:
     """The fastest plan for this network whose disagreement S is at most `disagreement`.
 
     `bytes` is the size of the parameters, a number or text such as "8MB"; `group_limit` the largest group allowed (0: any);
-    `published` asks for the paper's schedule instead. Raises InputError where the group limit allows no such plan.
+    `published` asks for the paper's schedule instead. `exact_inside`: gradients are averaged in every iteration inside each
+    "host", "rack" or "site" (or level of the network, by number), and parameters between these; "auto": hosts, and more where
+    that costs no time. Raises InputError where the group limit allows no such plan.
     """
     network = as_topology(topology)._native
     size = float(_dssync.parse_bytes(bytes) if isinstance(bytes, str) else bytes)
-    if published:
-        return Plan._from(_dssync.published_plan(network, size, group_limit))
-    return Plan._from(_dssync.best_plan(network, size, disagreement, group_limit))
+    return Plan._from(_dssync.make_plan(network, size, disagreement, group_limit, published, exact_inside))

@@ -1,6 +1,6 @@
 // The C++ counterpart of ranks/test_cpp_front.py: trains the same model on the same data and writes its parameters.
 //
-// usage: cpp_front TOPOLOGY sgd|adamw overlap|inline ITERATIONS FILE
+// usage: cpp_front TOPOLOGY sgd|adamw layered|combine|none ITERATIONS FILE
 #include <fstream>
 #include <memory>
 #include <string>
@@ -38,7 +38,8 @@ int main(int /*argc*/, char** argv) {
   }
   const auto optimizer = make_optimizer(argv[2], model->parameters());
   dssync::SyncOptions options;
-  options.overlap = std::string(argv[3]) == "overlap";
+  options.overlap = dssync::overlap_from_name(argv[3]);
+  options.disagreement = 2;  // more than the step that averages miss which combine
   const auto sync =
       dssync::make_synchronizer(*world, dssync::replica_of(*model, *optimizer), network.topology, options);
   for (int iteration = 0; iteration < std::stoi(argv[4]); ++iteration) {
@@ -50,6 +51,7 @@ int main(int /*argc*/, char** argv) {
     optimizer->step();
     sync->after_step();
   }
+  sync->settle();
   std::ofstream file(argv[5], std::ios::binary);
   for (const torch::Tensor& parameter : model->parameters()) {
     const auto values = parameter.detach().contiguous();

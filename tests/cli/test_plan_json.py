@@ -134,3 +134,27 @@ def test_workers_of_one_host_meet_for_nothing(plan, tmp_path):
     assert result["names"] == ["box/0", "box/1", "box/2", "box/3"]
     assert result["cost"]["seconds_per_iteration"] == 0
     assert result["mixing"]["steady_disagreement"] == 0
+
+
+def test_exact_racks_are_replicas(plan):
+    """Gradients cost 1.5 of 8 MB at 25 MB/s inside a rack; the uplinks carry the parameters in every ninth iteration."""
+    result = load(plan, "--topology", TWO_RACKS, "--exact-inside", "rack")
+    assert result["exact_inside"] == "rack"
+    assert result["replicas"] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert result["inside"]["seconds_per_iteration"] == pytest.approx(0.48)
+    assert result["cost"]["seconds_per_iteration"] == pytest.approx(8e6 / 6.25e6 / 9)
+    assert result["speedups"]["bsp-ring"] == pytest.approx(2.24 / (0.48 + 8e6 / 6.25e6 / 9))
+    assert list(result)[-1] == "speedups"
+
+
+@pytest.mark.parametrize("level", ["host", "rack", "site", "auto"])
+def test_groups_are_unions_of_exact_regions(plan, example, level):
+    result = load(plan, "--topology", example, "--exact-inside", level)
+    assert result["within_limit"] is True
+    for replica in result.get("replicas", []):
+        for number in result["rounds"]:
+            assert any(set(replica) <= set(group) for group in number["groups"])
+
+
+def test_without_regions_there_are_no_keys_for_them(plan):
+    assert not {"exact_inside", "replicas", "inside"} & set(load(plan, "--topology", TWO_RACKS))

@@ -44,6 +44,15 @@ def test_answers_first(plan):
     assert "within the limit of 0.5" in top
 
 
+def test_tells_of_exact_regions(plan):
+    text = plan("--topology", TWO_RACKS, "--exact-inside", "rack")
+    assert "exact inside: rack" in text
+    assert "averaged inside 2 exact regions in every iteration: 480 ms of it" in text
+    assert "8 NICs" in section(text, "Load per link and iteration, inside exact regions")
+    assert "no groups     nobody" in section(text, "Who meets whom")
+    assert max(map(len, text.splitlines())) <= 100
+
+
 def test_draws_the_network(plan):
     tree = section(plan("--topology", TWO_RACKS), "Network")
     assert tree.splitlines()[1:] == [

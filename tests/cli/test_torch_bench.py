@@ -79,7 +79,7 @@ def test_bench_text_names_methods_and_links(network, state):
 
 @pytest.mark.parametrize(("arguments", "complaint"), [
     (["--workers", 2, "--methods", "bsp-rong"], "--methods: "),
-    (["--workers", 2, "--methods", "bsp-ring", "--overlap"], "--overlap belongs to"),
+    (["--workers", 2, "--methods", "bsp-ring", "--overlap", "none"], "--overlap belongs to"),
     (["--topology", "nowhere.yaml"], "nowhere.yaml"),
     (["--workers", 2, "--bytes", "8"], "--bytes: "),
     ([], "--workers or --topology FILE is required"),

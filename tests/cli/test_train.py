@@ -12,7 +12,7 @@ import zipfile
 
 import pytest
 from conftest import ENVIRONMENT, ROOT, TOOL, shown_on
-from train_helper import SMALL, events, needs_torch, ranks_by_hand, train
+from train_helper import SMALL, events, finish, needs_torch, ranks_by_hand, running, train
 
 pytestmark = needs_torch
 
@@ -40,7 +40,8 @@ def racks(tmp_path):
 def test_every_method_trains(racks, tmp_path, method):
     log = tmp_path / "run.jsonl"
     extra = ["--period", 3] if method == "local-sgd" else []
-    stdout, _ = train("--topology", racks, "--method", method, *extra, *SMALL, "--iterations", 6, "--log", log, "--format", "json")
+    stdout, _ = train("--topology", racks, "--method", method, *extra, *SMALL, "--epochs", 4, "--iterations", 6, "--log", log, "--format",
+                      "json")
     summary = json.loads(stdout)
     assert summary["method"] == method and summary["workers"] == 4
     assert summary["iterations"] == 6 and summary["total_iterations"] > 6
@@ -58,12 +59,61 @@ def test_every_method_trains(racks, tmp_path, method):
     assert last["seconds"] > 0
 
 
+def test_exact_regions_train(racks, tmp_path):
+    log = tmp_path / "run.jsonl"
+    train("--topology", racks, "--exact-inside", "rack", *SMALL, "--iterations", 6, "--log", log)
+    [started] = [line for line in events(log) if line["event"] == "started"]
+    assert started["options"]["exact_inside"] == "rack"
+    [network] = [line for line in events(log) if line["event"] == "network"]
+    assert network["plan"]["replicas"] == [[0, 1], [2, 3]]
+
+
 def test_training_learns():
     stdout, _ = train("--workers", 2, "--data", "synthetic", "--train-examples", 2000, "--test-examples", 500, "--model", "mlp",
                       "--batch", 16, "--learning-rate", 0.02, "--epochs", 3, "--evaluate-every", 0, "--format", "json")
     summary = json.loads(stdout)
     assert summary["iterations"] == summary["total_iterations"] and summary["epochs"] == 3
     assert summary["test_accuracy"] > 0.8
+
+
+def test_iterations_alone_are_the_length_of_the_run(tmp_path):
+    log = tmp_path / "run.jsonl"
+    stdout, stderr = train("--workers", 2, *SMALL, "--iterations", 20, "--log", log, "--format", "json")
+    summary = json.loads(stdout)
+    assert summary["iterations"] == summary["total_iterations"] == 20
+    rates = [line["learning_rate"] for line in events(log) if line["event"] == "iteration"]
+    assert rates[0] == pytest.approx(0.05) and rates[1] == pytest.approx(0.1) and rates[-1] < 0.001
+
+
+SMALL_TEXT = ["--data", "text", "--context", 16, "--train-examples", 512, "--test-examples", 64, "--batch", 8, "--model", "transformer", "--layers", 1,
+              "--width", 16, "--heads", 2, "--optimizer", "adamw", "--betas", "0.9,0.95", "--clip-norm", 1, "--learning-rate", 0.02]
+SMALL_CLICKS = ["--data", "clicks", "--rows", 32, "--train-examples", 4096, "--test-examples", 1000, "--batch", 128, "--model", "deepfm",
+                "--optimizer", "adam", "--learning-rate", 0.03]
+
+
+def test_text_and_a_transformer(racks):
+    stdout, stderr = train("--topology", racks, *SMALL_TEXT, "--iterations", 40, "--format", "json")
+    assert "transformer with " in stderr and "text: 512 windows" in stderr
+    summary = json.loads(stdout)
+    assert summary["test_loss"] < 3.7  # guessing among 128 symbols: 4.85
+    assert summary["test_auc"] is None and summary["swa"] is None
+
+
+def test_clicks_and_the_mean_over_iterations(racks, tmp_path):
+    log = tmp_path / "run.jsonl"
+    stdout, stderr = train("--topology", racks, *SMALL_CLICKS, "--iterations", 40, "--swa", 21, "--final-rate", 0.01, "--log", log)
+    assert "clicks: 4,096 impressions" in stderr and ", AUC 0." in stderr and "  mean: accuracy " in stderr
+    assert "of parameters over 20 iterations" in stdout
+    last = events(log)[-1]
+    assert 0.6 < last["test_auc"] < 1 and last["swa"]["iterations"] == 20
+    assert last["swa"]["test_auc"] == pytest.approx(last["test_auc"], abs=0.05)
+
+
+def test_text_that_is_not_there_names_the_package(tmp_path):
+    with running("--workers", 2, *SMALL_TEXT, "--data-folder", tmp_path) as process:
+        status, stdout, stderr = finish(process)
+    assert status == 2 and stdout == ""
+    assert f"{tmp_path}: has 0 *.py files" in stderr and "apt install libpython3-stdlib" in stderr
 
 
 def test_the_text_says_what_was_done(racks):
@@ -110,9 +160,10 @@ def saved_tensors(folder):
     return tensors
 
 
-@pytest.mark.parametrize("flags", [["--method", "ds-sync", "--in-line"], ["--method", "bsp-ring"]], ids=["ds-sync", "bsp-ring"])
+@pytest.mark.parametrize("flags", [["--method", "ds-sync", "--in-line"], ["--method", "bsp-ring"], ["--exact-inside", "rack"]],
+                         ids=["ds-sync", "bsp-ring", "exact"])
 def test_a_resumed_run_ends_with_the_same_bits(racks, tmp_path, flags):
-    common = ["--topology", racks, *flags, *SMALL, "--format", "json"]
+    common = ["--topology", racks, *flags, *SMALL, "--epochs", 4, "--format", "json"]
     whole = json.loads(train(*common, "--iterations", 12, "--checkpoint", tmp_path / "whole")[0])
     log = tmp_path / "run.jsonl"
     train(*common, "--iterations", 5, "--checkpoint", tmp_path / "parts", "--log", log)

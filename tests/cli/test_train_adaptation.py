@@ -87,12 +87,12 @@ def test_nothing_changes_on_loopback(tmp_path):
     assert not any(event["event"] == "replanned" for event in events(log))
 
 
-@pytest.mark.parametrize("mode", ["--overlap", "--in-line"])
+@pytest.mark.parametrize("mode", ["layered", "combine", "none"])
 def test_the_limit_can_be_steered(tmp_path, mode):
     network, log, trace = tmp_path / "racks.yaml", tmp_path / "run.jsonl", tmp_path / "trace.json"
     network.write_text(two_racks("2Mbps", "2Mbps"))
     stdout, _ = train("--topology", network, "--log", log, "--trace", trace, *SMALL, "--epochs", 12, "--learning-rate", "0.01",
-                      "--disagreement", "auto", mode, "--format", "json")
+                      "--disagreement", "auto", "--overlap", mode, "--format", "json")
     replanned = [event for event in events(log) if event["event"] == "replanned"]
     assert json.loads(stdout)["plan_changes"] == len(replanned) > 0
     content = json.loads(trace.read_text())

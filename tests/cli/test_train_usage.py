@@ -15,7 +15,8 @@ def test_help_speaks_as_dssync_train(dssync):
     for flag in ("topology", "workers", "method", "data", "model", "epochs", "iterations", "batch", "optimizer", "learning-rate",
                  "momentum", "weight-decay", "warmup", "seed", "disagreement", "group-limit", "schedule", "overlap", "in-line",
                  "optimizer-state", "state-period", "global-warmup", "period", "staleness", "bucket", "compute", "timeout", "port",
-                 "log", "trace", "checkpoint", "checkpoint-every", "resume", "evaluate-every", "format", "color", "threads"):
+                 "log", "trace", "checkpoint", "checkpoint-every", "resume", "evaluate-every", "format", "color", "threads",
+                 "context", "layers", "width", "heads", "rows", "betas", "clip-norm", "warmup-iterations", "final-rate", "swa"):
         assert f"--{flag} " in result.stdout, flag
 
 
@@ -44,6 +45,8 @@ def test_without_pytorch_the_verb_says_so(tmp_path):
         (["--workers", "2", "--topology", TWO_RACKS], ["two-racks.yaml", "8 workers", "--workers is 2"]),
         (["--topology", "nowhere.yaml"], ["nowhere.yaml"]),
         (["--workers", "2", "--model", "gpt"], ["--model", "gpt", "cnn"]),
+        (["--workers", "2", "--model", "transformer"], ["model transformer is made for text, and the data is images"]),
+        (["--workers", "2", "--data", "clicks", "--model", "deepfm", "--rows", "100"], ["100 rows", "multiple of 8"]),
         (["--workers", "2", "--fast"], ["unknown flag '--fast'", "see dssync train --help"]),
         (["--workers", "2", "more"], ["unknown argument 'more'"]),
         (["--workers", "2", "--log", "/nowhere/run.jsonl"], ["--log", "/nowhere is not a folder"]),

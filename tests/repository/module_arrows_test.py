@@ -16,9 +16,10 @@ ARROWS = {
     "discovery": ["topology"],
     "monitor": ["planner"],
     "method": ["planner"],
-    "json": ["planner"],
+    "json": ["planner", "runlog"],
     "launch": ["base"],
-    "report": ["base"],
+    "runlog": ["base"],
+    "report": ["runlog"],
     "testbed": ["topology"],
     "comm": ["topology", "launch"],
     "collective": ["comm", "planner"],
@@ -59,16 +60,26 @@ ROOMS = {
         "operations": ["program"],
         ".": ["program", "operations"],
     },
+    "training": {
+        "data": [],
+        "models": ["data"],
+        "checkpoints": [],
+        "log": [],
+        ".": ["data", "models", "checkpoints", "log"],
+    },
     "sync": {
         ".": [],
-        "methods": ["."],
+        "optimizers": ["."],
+        "methods": [".", "optimizers"],
     },
 }
 # Files that may do what their room may not.
 EXCEPTIONS = {
     "dssync/sync/synchronizer.cc": ["methods"],  # chooses among implementations
     "dssync/collective/operations/accumulate.cc": ["."],  # for the module's tuned numbers
+    "dssync/collective/operations/all_reduce.cc": ["."],  # for the same
     "dssync/collective/program/plan_program_test.cc": ["."],  # runs what it has made
+    "dssync/training/data/images_test.cc": ["models", "."],  # finds out what can be learned from the images
     "dssync/comm/c10d/bounded_store_test.cc": ["."],  # for the helpers of tests
 }
 

@@ -30,12 +30,13 @@ def by_python(topology, optimizer, overlap, rank):
         for number, parameter in enumerate(model.parameters()):
             parameter.copy_(wave(parameter.numel(), number).view(parameter.shape) * 0.2)
     optimizer = OPTIMIZERS[optimizer](model.parameters())
-    sync = dssync.DivideShuffle(model, optimizer, topology=topology, overlap=overlap)
+    sync = dssync.DivideShuffle(model, optimizer, topology=topology, overlap=overlap, disagreement=2)
     for iteration in range(ITERATIONS):
         inputs = wave(32 * 20, 1000 * rank + iteration).view(32, 20)
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(inputs), inputs[:, :3].argmax(1)).backward()
         sync.step()
+    sync.settle()
     return torch.cat([parameter.detach().reshape(-1) for parameter in model.parameters()])
 
 
@@ -47,12 +48,12 @@ def by_cpp(program, topology, optimizer, overlap, rank, file):
     variables = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": dist.get_world_size(), "MASTER_ADDR": "127.0.0.1",
                  "MASTER_PORT": port[0], "TORCHELASTIC_USE_AGENT_STORE": "False"}
     environment = os.environ | {name: str(value) for name, value in variables.items()}
-    command = [program, topology, optimizer, "overlap" if overlap else "inline", str(ITERATIONS), file]
+    command = [program, topology, optimizer, overlap, str(ITERATIONS), file]
     subprocess.run(command, env=environment, check=True, timeout=60)
     return torch.frombuffer(bytearray(file.read_bytes()), dtype=torch.float32)
 
 
-@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("overlap", ["none", "layered", "combine"])
 @pytest.mark.parametrize("optimizer", list(OPTIMIZERS))
 @pytest.mark.parametrize("racks", [1, 2])
 def test_same_bits(tmp_path, rank, size, network, racks, optimizer, overlap):

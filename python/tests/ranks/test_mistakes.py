@@ -105,7 +105,7 @@ def test_models_differ(options, rank):
 
 def test_options_differ(options, rank):
     model = small_model()
-    with pytest.raises(dssync.AgreementError, match="rank 1 has 'overlap on' where rank 0 has 'overlap off'"):
+    with pytest.raises(dssync.AgreementError, match="rank 1 has 'overlap auto' where rank 0 has 'overlap none'"):
         dssync.DivideShuffle(model, sgd(model), overlap=rank > 0, **options)
 
 
@@ -151,7 +151,7 @@ def test_no_parameters_at_all(options):
 
 def test_unknown_treatment_of_the_state(options):
     model = small_model()
-    with pytest.raises(dssync.InputError, match="state: expected one of local, averaged, rotating, but found 'shared'"):
+    with pytest.raises(dssync.InputError, match="state: expected one of auto, inferred, local, averaged, rotating, but found 'shared'"):
         dssync.DivideShuffle(model, sgd(model), state="shared", **options)
 
 

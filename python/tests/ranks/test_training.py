@@ -12,16 +12,17 @@ import torch.distributed as dist
 from torch import nn
 
 import dssync
-from helper import backward, flat, on_all_ranks, same_on_all_ranks, small_model, train
+from helper import backward, flat, limit_of, on_all_ranks, same_on_all_ranks, small_model, train
 
 
 @pytest.mark.parametrize("adapt", [False, True])
-@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("overlap", ["none", "layered", "combine"])
 def test_learns_and_consolidates(options, overlap, adapt):
     model = small_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    sync = dssync.DivideShuffle(model, optimizer, overlap=overlap, adapt=adapt, **options)
+    sync = dssync.DivideShuffle(model, optimizer, overlap=overlap, disagreement=limit_of(overlap), adapt=adapt, **options)
     loss = train(model, optimizer, sync, 100)
+    sync.settle()
     assert loss < 0.6  # guessing among three classes: log 3 = 1.1
     assert not same_on_all_ranks(model.parameters())
     before = flat(model.parameters())
@@ -31,16 +32,57 @@ def test_learns_and_consolidates(options, overlap, adapt):
     assert adapt or sync.plan_changes == []
 
 
+def averaging_models(options, **arguments):
+    """A model after 20 steps, and its average over the last ten, as every rank has it; with the models on the way."""
+    model = small_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    sync = dssync.DivideShuffle(model, optimizer, **options)
+    averaged = torch.optim.swa_utils.AveragedModel(model, **arguments)
+    means = []
+    for step in range(20):
+        train(model, optimizer, sync, 1)
+        if step >= 10:
+            sync.settle()
+            averaged.update_parameters(model)
+            means.append(torch.stack(on_all_ranks(flat(model.parameters()))).double().mean(0))
+    return model, averaged, sync, means
+
+
+@pytest.mark.parametrize("overlap", ["none", "layered", "combine"])
+def test_averages_over_the_run_are_the_same_on_all_ranks(options, overlap):
+    model, averaged, sync, means = averaging_models({**options, "overlap": overlap, "disagreement": limit_of(overlap)})
+    assert not same_on_all_ranks(averaged.parameters())
+    sync.consolidate(averaged)
+    assert same_on_all_ranks([*averaged.parameters(), *averaged.buffers()])
+    assert same_on_all_ranks(model.parameters())
+    assert torch.allclose(flat(averaged.parameters()).double(), torch.stack(means).mean(0), atol=1e-6)
+    assert averaged.n_averaged == 10
+    train(model, sync.optimizer, sync, 3)  # goes on
+
+
+def test_averages_that_forget_are_the_same_on_all_ranks(options):
+    model, averaged, sync, means = averaging_models(options, avg_fn=lambda mean, now, count: 0.8 * mean + 0.2 * now)
+    sync.consolidate(averaged)
+    expected = means[0]
+    for mean in means[1:]:
+        expected = 0.8 * expected + 0.2 * mean
+    assert torch.allclose(flat(averaged.parameters()).double(), expected, atol=1e-6)
+
+
 def test_metrics(options):
     model = small_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     sync = dssync.DivideShuffle(model, optimizer, **options)
-    train(model, optimizer, sync, 12)
+    sent = []  # not every iteration of a plan sends something
+    for _ in range(12):
+        train(model, optimizer, sync, 1)
+        sent.append(sync.metrics["bytes_sent"])
+    sync.settle()
     metrics = sync.metrics
-    assert list(metrics) == ["iteration", "sync_seconds", "bytes_sent", "disagreement", "parameter_norm"]
+    assert list(metrics) == ["iteration", "sync_seconds", "bytes_sent", "disagreement", "parameter_norm", "noise_ratio"]
     assert metrics["iteration"] == 12
     assert 0 < metrics["sync_seconds"] < 20
-    assert metrics["bytes_sent"] > 0
+    assert max(sent[-2:]) > 0
     assert metrics["disagreement"] > 0
     assert metrics["parameter_norm"] == pytest.approx(flat(model.parameters()).norm().item(), rel=1e-5)
 
@@ -202,7 +244,7 @@ def test_state_may_stay_local(options):
 
 
 @pytest.mark.parametrize("state", ["local", "rotating"])
-@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("overlap", ["none", "layered", "combine"])
 def test_resumes_where_it_was(options, overlap, state):
     def start():
         model = small_model()
@@ -210,7 +252,7 @@ def test_resumes_where_it_was(options, overlap, state):
         return model, optimizer
 
     model, optimizer = start()
-    sync = dssync.DivideShuffle(model, optimizer, overlap=overlap, state=state, **options)
+    sync = dssync.DivideShuffle(model, optimizer, overlap=overlap, disagreement=limit_of(overlap), state=state, **options)
     train(model, optimizer, sync, 5)
     sync.consolidate()
     saved = copy.deepcopy([model.state_dict(), optimizer.state_dict(), sync.state_dict()])
@@ -220,7 +262,7 @@ def test_resumes_where_it_was(options, overlap, state):
     again, optimizer = start()
     again.load_state_dict(saved[0])
     optimizer.load_state_dict(saved[1])
-    sync = dssync.DivideShuffle(again, optimizer, overlap=overlap, state=state, **options)
+    sync = dssync.DivideShuffle(again, optimizer, overlap=overlap, disagreement=limit_of(overlap), state=state, **options)
     sync.load_state_dict(saved[2])
     torch.manual_seed(dist.get_rank())
     train(again, optimizer, sync, 5)
@@ -232,7 +274,7 @@ def one_weight(options, **more):
     """A model, and how it makes a step of which the gradient is zero: then only averages move it."""
     model = nn.Linear(1, 1, bias=False)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.5)
-    sync = dssync.DivideShuffle(model, optimizer, disagreement=0, overlap=True, **more, **options)
+    sync = dssync.DivideShuffle(model, optimizer, disagreement=limit_of("combine", 0), overlap="combine", **more, **options)
 
     def step():
         model.weight.grad = torch.zeros_like(model.weight)

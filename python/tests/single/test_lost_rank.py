@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import signal
 import socket
 import subprocess
 import sys
@@ -55,6 +56,40 @@ def test_the_others_say_who_stands_still(stopped):
     assert ranks[other].returncode == 1
     assert f"dssync.PeerError: rank {other}: averaging with ranks 0, 1: rank {stopped} gives no sign of life" in error
     assert seconds < 15
+
+
+def test_a_silent_store_that_no_rank_serves_is_blamed_on_nobody():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    program = PROGRAM.with_name("store_elsewhere.py")
+    started = []
+
+    def start(role):
+        process = subprocess.Popen([sys.executable, program, role, port], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        return process
+
+    def say(processes, line):
+        for process in processes:
+            process.stdin.write(line + "\n")
+            process.stdin.flush()
+
+    try:
+        server = start("serve")
+        assert server.stdout.readline() == "serving\n"
+        ranks = [start("0"), start("1")]
+        assert [rank.stdout.readline() for rank in ranks] == ["training\n"] * 2
+        server.send_signal(signal.SIGSTOP)
+        say(ranks, "the store stands still")
+        assert [rank.stdout.readline() for rank in ranks] == ["trained\n"] * 2
+        server.send_signal(signal.SIGCONT)
+        say(ranks, "it goes on")
+        assert [rank.wait(100) for rank in ranks] == [0, 0]
+    finally:
+        for process in started:
+            process.kill()
+            process.communicate()
 
 
 def state_of(process):

@@ -37,6 +37,17 @@ def test_published():
     assert first != second
 
 
+def test_exact_regions():
+    plan = dssync.plan(TWO_RACKS, exact_inside="rack")
+    assert plan.replicas == ((0, 1, 2, 3), (4, 5, 6, 7))
+    assert plan.cost.seconds_per_iteration == pytest.approx(8e6 / 6.25e6 / 9)  # the uplinks, in every ninth iteration
+    assert plan.inside.seconds_per_iteration == pytest.approx(1.5 * 8e6 / 25e6)
+    assert "8 workers in 2 exact regions" in repr(plan)
+    assert dssync.plan(TWO_RACKS).replicas == ()
+    with pytest.raises(dssync.InputError, match="expected none, host, rack"):
+        dssync.plan(TWO_RACKS, exact_inside="shelf")
+
+
 def test_limit_that_cannot_be_met():
     with pytest.raises(dssync.InputError, match=r"groups of at most 2 cannot keep the disagreement within 0.001; the smallest"):
         dssync.plan(TWO_RACKS, disagreement=0.001, group_limit=2)

@@ -34,11 +34,18 @@ class LayeredModel : public torch::nn::Module {
     }
   }
 
-  at::Tensor forward() const {
-    at::Tensor sum = layers_.front().sum();
-    for (std::size_t index = 1; index < layers_.size(); ++index) sum = sum + layers_[index].sum();
+  // `before` gets each layer's number and parameter.
+  template <typename BeforeLayer>
+  at::Tensor forward(BeforeLayer before) const {
+    at::Tensor sum = at::zeros({});
+    for (std::size_t index = 0; index < layers_.size(); ++index) {
+      before(index, layers_[index]);
+      sum = sum + layers_[index].sum();
+    }
     return sum;
   }
+
+  std::size_t layers() const { return layers_.size(); }
 
   std::vector<NamedTensor> tensors() const {
     std::vector<NamedTensor> result;
@@ -59,12 +66,17 @@ class Contestant {
         computes_(options.compute.count() > 0) {
     SyncOptions sync = options.sync;
     sync.method = method;
-    sync_ = make_synchronizer(world, {model_.tensors(), {}, {}}, topology, sync, timeline);
+    sync.compute = options.compute;
+    Replica replica{model_.tensors(), {}, {}};
+    replica.step = [](const std::vector<std::size_t>& /*parameters*/) {};  // there is nothing to learn
+    sync_ = make_synchronizer(world, replica, topology, sync, timeline);
+    sync.overlap = sync_->overlap();
     figures_.method = method;
     if (sync_->plan() != nullptr) figures_.plan = *sync_->plan();
     figures_.predicted =
         method_cost(method, topology, static_cast<double>(options.bytes), figures_.plan ? &*figures_.plan : nullptr);
-    figures_.predicted_seconds = iteration_seconds(sync, figures_.predicted, options.compute);
+    figures_.predicted_seconds =
+        iteration_seconds(sync, figures_.predicted, options.compute, figures_.plan ? figures_.plan->inside : Cost());
     // Iterations of a cycle differ, unless its shards take part in all of its rounds at once.
     const int cycle = figures_.plan ? static_cast<int>(figures_.plan->rounds.size()) : 1;
     figures_.iterations = (options.iterations + cycle - 1) / cycle * cycle;
@@ -79,10 +91,18 @@ class Contestant {
     sync_->after_step();
   }
 
+  // The averages of the last iteration belong to it.
+  void settle() { sync_->settle(); }
+
  private:
   void compute() {
     pace_.begin();
-    const at::Tensor loss = model_.forward();
+    const at::Tensor loss = model_.forward([this](std::size_t layer, const at::Tensor& parameter) {
+      pace_.layers_done(layer, model_.layers());
+      const Clock::time_point start = Clock::now();
+      sync_->await(parameter);
+      pace_.exclude(Clock::now() - start);
+    });
     pace_.forward_done();
     loss.backward();
     pace_.backward_done();
@@ -158,6 +178,7 @@ class Benchmark {
       contestant.iterate();
       if (watcher.iterated) watcher.iterated(figures, i);
     }
+    contestant.settle();
     const double mine = std::chrono::duration<double>(Clock::now() - start).count();
     figures.seconds.push_back(meeting_.largest(mine) / figures.iterations);
     const auto blocks = static_cast<double>(figures.seconds.size());

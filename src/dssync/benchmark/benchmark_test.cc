@@ -1,10 +1,13 @@
 #include "dssync/benchmark/benchmark.h"
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "dssync/comm/testing.h"
@@ -12,6 +15,8 @@
 
 namespace dssync {
 namespace {
+
+using ::testing::HasSubstr;
 
 BenchmarkOptions small() {
   BenchmarkOptions options;
@@ -107,6 +112,15 @@ TEST(BenchmarkTest, ComputingTakesItsTime) {
     EXPECT_GE(method.seconds.front(), 0.02);
     EXPECT_GE(method.predicted_seconds, 0.02);
   }
+}
+
+TEST(BenchmarkTest, ALostWorkerIsNamedAtOnce) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<std::string> messages = testing::run_ranks_losing(1, "benchmark", 3, [](World& world) {
+    run_benchmark(world, testing::flat(3), small(), nullptr, {});
+  });
+  for (const std::size_t rank : {0u, 2u}) EXPECT_THAT(messages[rank], HasSubstr("rank 1 failed: lost its data"));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20)) << "the timeout is 60 s";
 }
 
 }  // namespace

@@ -100,8 +100,6 @@ void Agenda::fail(const OperationId& id, Cause cause) {
   end_if_idle(id.item);
 }
 
-void Agenda::break_channel(ChannelKey channel, Cause cause) { spread({channel}, cause); }
-
 void Agenda::drop(const OperationId& id, Cause cause) {
   stop_running(id);
   spread(make_void(id.item, cause), cause);

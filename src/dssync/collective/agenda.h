@@ -79,12 +79,6 @@ class Agenda {
   // In a failure: the channel is broken.
   void fail(const OperationId& id, Cause cause);
 
-  // A channel that cannot be used any more, whatever runs in it. What runs in it goes on until done() or
-  // fail(). REQUIRES: uses(channel).
-  void break_channel(ChannelKey channel, Cause cause);
-  // Whether it is whole, and something runs or waits in it.
-  bool uses(ChannelKey channel) const { return queues_.contains(channel) && !broken_.contains(channel); }
-
   // Well between workers, but this worker cannot go on with the item.
   void drop(const OperationId& id, Cause cause);
 

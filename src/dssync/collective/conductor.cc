@@ -6,20 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "dssync/collective/tuning.h"
-
 namespace dssync {
 namespace {
-
-void cut_all(const std::vector<Channel>& channels) {
-  for (const Channel& channel : channels) {
-    try {
-      cut(*channel);
-    } catch (const std::exception&) {
-      // It is broken already, which is what was asked for.
-    }
-  }
-}
 
 bool is_void(const Outcome& outcome) { return outcome.is_void(); }
 
@@ -31,16 +19,12 @@ Conductor::Conductor(Explain explain, Timeline* timeline)
       background_thread_([this] { work_in_background(); }) {}
 
 Conductor::~Conductor() {
-  end();
+  {
+    const std::lock_guard lock(mutex_);
+    is_stopping_ = true;
+    background_.notify_one();
+  }
   background_thread_.join();
-}
-
-bool Conductor::end() {
-  std::unique_lock lock(mutex_);
-  is_stopping_ = true;
-  background_.notify_one();
-  owner_.wait(lock, [this] { return has_ended_ || has_failed_; });
-  return owner_.wait_for(lock, tuning::kPatienceAfterFailure, [this] { return has_ended_; });
 }
 
 void Conductor::add(CutAverage average) {
@@ -54,17 +38,11 @@ void Conductor::add(CutAverage average) {
   if (has_work()) background_.notify_one();
 }
 
-void Conductor::lose(Rank rank) {
-  const std::lock_guard lock(mutex_);
-  lost_.push_back(rank);
-  (owner_waits_ && !crash_ ? owner_ : background_).notify_one();
-}
-
-std::vector<Outcome> Conductor::wait(Engine::Until until) {
+std::vector<Outcome> Conductor::wait(Engine::Until until, const std::vector<AverageId>* only) {
   std::unique_lock lock(mutex_);
   owner_waits_ = true;
   has_given_up_ = false;
-  while (!crash_ && !book_.is_settled(until)) {
+  while (!crash_ && !book_.is_settled(until, only)) {
     if (has_work()) {
       drive(lock, Drive::kAll);
     } else {
@@ -90,21 +68,19 @@ std::vector<StageUse> Conductor::take_stage_uses() {
 }
 
 // REQUIRES: mutex_ is held.
-bool Conductor::has_work() const { return !is_driven_ && !(incoming_.empty() && ended_.empty() && lost_.empty()); }
+bool Conductor::has_work() const { return !is_driven_ && !(incoming_.empty() && ended_.empty()); }
 
 // Starts and completes what there is. REQUIRES: `lock` holds mutex_, and nobody drives.
 void Conductor::drive(std::unique_lock<std::mutex>& lock, Drive what) {
   is_driven_ = true;
   try {
-    while (!incoming_.empty() || (what == Drive::kAll && !(ended_.empty() && lost_.empty()))) {
+    while (!incoming_.empty() || (what == Drive::kAll && !ended_.empty())) {
       std::deque<CutAverage> arrived = std::exchange(incoming_, {});
       std::deque<EndedOperation> ended;
       if (what == Drive::kAll) ended.swap(ended_);
-      const std::vector<Rank> lost = std::exchange(lost_, {});
       lock.unlock();
       for (CutAverage& average : arrived) performer_.admit(std::move(average));
       for (const EndedOperation& operation : ended) performer_.complete(operation.id, operation.end);
-      for (const Rank rank : lost) performer_.lose(rank);
       performer_.start_ready();
       Progress progress = performer_.take_progress();
       lock.lock();
@@ -156,20 +132,19 @@ void Conductor::note_end(const Agenda::OperationId& id) {
 
 void Conductor::work_in_background() {
   std::unique_lock lock(mutex_);
+  bool is_left_cut = false;
   while (!crash_ && !(is_stopping_ && book_.all_ended() && breakages_.empty())) {
     if (!breakages_.empty()) {
       attend_to_breakage(lock);
     } else if (has_work() && !owner_waits_) {
       drive(lock, Drive::kAll);
-    } else if (is_stopping_ && has_failed_) {
-      end_what_is_left(lock);
+    } else if (is_stopping_ && has_failed_ && !std::exchange(is_left_cut, true)) {
+      cut_what_is_left(lock);
     } else {
       background_.wait(lock);
     }
   }
   if (crash_) end_after_crash(lock);
-  has_ended_ = true;
-  owner_.notify_one();
 }
 
 // The explanation comes first: others who notice the cut find it published. REQUIRES: `lock` holds mutex_.
@@ -196,21 +171,17 @@ std::exception_ptr Conductor::error_of(const Failure& failure) const {
   }
 }
 
-// An operation that began while its channel was being cut may not have heard of it, so the channels are cut again until
-// nothing is left. REQUIRES: `lock` holds mutex_, and the owner has gone.
-void Conductor::end_what_is_left(std::unique_lock<std::mutex>& lock) {
+// REQUIRES: `lock` holds mutex_, and the owner has gone.
+void Conductor::cut_what_is_left(std::unique_lock<std::mutex>& lock) {
+  const std::vector<Channel> channels = performer_.channels();
   lock.unlock();
-  performer_.forget_timeline();  // which may go before the last operation does
-  cut_all(performer_.channels());
+  cut_all(channels);
   lock.lock();
-  background_.wait_for(lock, tuning::kCutAgainAfter);
 }
 
 // Nobody drives any more. What c10d still reads and writes lives as long as the performer.
 void Conductor::end_after_crash(std::unique_lock<std::mutex>& lock) {
-  lock.unlock();
-  cut_all(performer_.channels());
-  lock.lock();
+  cut_what_is_left(lock);
   while (watched_ > 0) background_.wait(lock);
 }
 

@@ -27,22 +27,15 @@ class Conductor {
  public:
   Conductor(Explain explain, Timeline* timeline);
 
-  // Waits until nothing is under way.
+  // Waits until nothing is under way; after a failure it cuts what is.
   ~Conductor();
   Conductor(const Conductor&) = delete;
   Conductor& operator=(const Conductor&) = delete;
 
   // As Engine's. Throw what broke the bookkeeping itself, if something did; nothing works any more then.
-  // Takes nothing more, and returns when nothing is under way: true. After a failure at the latest after a while:
-  // false, where c10d still holds on to an operation. Then this object must live on, and needs nothing of its
-  // surroundings.
-  bool end();
-
   void add(CutAverage average);
-
-  // As Engine::lose.
-  void lose(Rank rank);
-  std::vector<Outcome> wait(Engine::Until until);
+  // `only`: null for all averages.
+  std::vector<Outcome> wait(Engine::Until until, const std::vector<AverageId>* only);
   std::int64_t take_bytes_sent();
   std::vector<StageUse> take_stage_uses();
 
@@ -62,7 +55,7 @@ class Conductor {
   void work_in_background();
   void attend_to_breakage(std::unique_lock<std::mutex>& lock);
   std::exception_ptr error_of(const Failure& failure) const;
-  void end_what_is_left(std::unique_lock<std::mutex>& lock);
+  void cut_what_is_left(std::unique_lock<std::mutex>& lock);
   void end_after_crash(std::unique_lock<std::mutex>& lock);
 
   const Explain explain_;
@@ -73,7 +66,6 @@ class Conductor {
   std::condition_variable owner_;
   std::deque<CutAverage> incoming_;
   std::deque<EndedOperation> ended_;
-  std::vector<Rank> lost_;  // that the performer has not heard of
   std::deque<Breakage> breakages_;
   OutcomeBook book_;
   std::int64_t bytes_sent_ = 0;
@@ -85,7 +77,6 @@ class Conductor {
   bool is_stopping_ = false;
   bool has_given_up_ = false;  // the owner: it knows of a void average, and waits for no other
   bool has_failed_ = false;    // some channel, ever
-  bool has_ended_ = false;     // the background thread
 
   std::thread background_thread_;  // last: it uses all of the above
 };

@@ -13,7 +13,7 @@ namespace {
 Cutting cutting_of(at::TensorList slices, const Chain& chain, Seconds together) {
   std::vector<std::int64_t> elements;
   for (const at::Tensor& slice : slices) elements.push_back(slice.numel());
-  const ChainShape shape{chain.phases.size(), chain.group_size, chain.seconds_per_byte};
+  const ChainShape shape{chain.phases.size(), chain.seconds_per_byte};
   return cut_into_pieces(elements, static_cast<std::int64_t>(slices.front().element_size()), shape, together);
 }
 
@@ -28,13 +28,7 @@ void require_done(const std::vector<Outcome>& outcomes) {
 Engine::Engine(Explain explain, Timeline* timeline)
     : conductor_(std::make_unique<Conductor>(std::move(explain), timeline)) {}
 
-// Gloo lets a send to a connection that others have closed wait for its timeout, and offers no way to end it. Whoever
-// gives up after a failure does not wait that long: what the operation uses stays in memory instead.
-Engine::~Engine() {
-  if (!conductor_->end()) static_cast<void>(conductor_.release());
-}
-
-void Engine::lose(Rank rank) { conductor_->lose(rank); }
+Engine::~Engine() = default;
 
 AverageId Engine::average(at::TensorList slices, const std::shared_ptr<const Chain>& chain, std::int64_t iteration,
                           Seconds together) {
@@ -46,6 +40,11 @@ AverageId Engine::average(at::TensorList slices, const std::shared_ptr<const Cha
       average.joined = at::cat(slices);
       average.slices = slices.vec();
     }
+    if (chain->weight != 1) {
+      for (at::Tensor values : cutting.is_joined ? std::vector<at::Tensor>{average.joined} : slices.vec()) {
+        values.mul_(chain->weight);
+      }
+    }
     for (const Piece& piece : cutting.pieces) {
       const at::Tensor& whole = cutting.is_joined ? average.joined : slices[piece.slice];
       average.pieces.push_back(whole.narrow(0, piece.begin, piece.end - piece.begin));
@@ -55,7 +54,10 @@ AverageId Engine::average(at::TensorList slices, const std::shared_ptr<const Cha
   return id;
 }
 
-std::vector<Outcome> Engine::wait(Until until) { return conductor_->wait(until); }
+std::vector<Outcome> Engine::wait(Until until) { return conductor_->wait(until, nullptr); }
+std::vector<Outcome> Engine::wait(const std::vector<AverageId>& averages, Until until) {
+  return conductor_->wait(until, &averages);
+}
 std::int64_t Engine::take_bytes_sent() { return conductor_->take_bytes_sent(); }
 std::vector<StageUse> Engine::take_stage_uses() { return conductor_->take_stage_uses(); }
 

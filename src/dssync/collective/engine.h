@@ -32,7 +32,8 @@ struct StageUse {
 using AverageId = std::int64_t;  // ascending, in the order in which averages are handed in
 
 // How an average ended: done, or void with its cause. The slices of a void average may hold sums of some members, and
-// of some elements only: nobody may use their values.
+// of some elements only: nobody may use their values. Where a channel was cut, c10d may touch them a moment longer, so
+// the next average gets other memory.
 struct Outcome {
   AverageId average = 0;
   std::exception_ptr cause{};  // null: done. What Explain said of a failed channel, or what failed at this worker.
@@ -51,7 +52,7 @@ class Engine {
   // `timeline` may be null; otherwise it must outlive the engine.
   Engine(Explain explain, Timeline* timeline);
 
-  // Waits for what is under way; after a failure for a few seconds at most.
+  // Waits for what is under way; after a failure it cuts that.
   ~Engine();
 
   // Starts to replace the slices (contiguous, one dimension, one type) by their averages over the chain's group. They
@@ -59,10 +60,6 @@ class Engine {
   // (pieces.h). `together` is what the network needs for all averages that are started with this one.
   AverageId average(at::TensorList slices, const std::shared_ptr<const Chain>& chain, std::int64_t iteration,
                     Seconds together);
-
-  // A worker is gone for good: averages that need it are void, now and later, also where c10d does not notice (Gloo
-  // lets a send to a closed connection wait for its timeout). Thread-safe.
-  void lose(Rank rank);
 
   enum class Until {
     kAllEnded,   // nothing touches any slice any more
@@ -73,6 +70,10 @@ class Engine {
   // The outcomes of the averages that no wait() has told of yet, ascending: all of them, but for those that are still
   // under way after kFirstVoid.
   [[nodiscard]] std::vector<Outcome> wait(Until until = Until::kAllEnded);
+
+  // The same, but returns when these averages have ended, whatever else is under way. Tells of all outcomes that are
+  // known then.
+  [[nodiscard]] std::vector<Outcome> wait(const std::vector<AverageId>& averages, Until until);
 
   // By this worker, in all averages since the last call.
   std::int64_t take_bytes_sent();

@@ -16,6 +16,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "dssync/comm/c10d/cuttable_group.h"
 #include "dssync/comm/fake_channel.h"
 #include "dssync/comm/testing.h"
 
@@ -58,11 +59,13 @@ class Member {
             nullptr) {}
 
   // Both exchange all they have.
-  SharedChain pair(const FakeGroup& group) const { return chain({{Stage::Kind::kAllReduce, &group}}); }
+  SharedChain pair(const FakeGroup& group) const { return pair(group.channel(number_)); }
+  SharedChain pair(const Channel& channel) const { return chain({{Stage::Kind::kAllReduce, channel}}); }
 
   // Each sums up one half in one group, and hands it out in another.
   SharedChain scatter_and_gather(const FakeGroup& first, const FakeGroup& second) const {
-    return chain({{Stage::Kind::kReduceScatter, &first}, {Stage::Kind::kAllGather, &second}});
+    return chain(
+        {{Stage::Kind::kReduceScatter, first.channel(number_)}, {Stage::Kind::kAllGather, second.channel(number_)}});
   }
 
   at::Tensor average(const SharedChain& chain, std::int64_t size = 4) {
@@ -80,14 +83,14 @@ class Member {
   }
 
  private:
-  SharedChain chain(const std::vector<std::pair<Stage::Kind, const FakeGroup*>>& stages) const {
+  SharedChain chain(const std::vector<std::pair<Stage::Kind, Channel>>& stages) const {
     Chain chain;
     chain.group_size = 2;
-    for (const auto& [kind, group] : stages) {
+    for (const auto& [kind, channel] : stages) {
       const bool is_whole = kind == Stage::Kind::kAllReduce;
       const std::vector<double> bounds = is_whole ? std::vector<double>{0, 1} : std::vector<double>{0, 0.5, 1};
       chain.phases.push_back(
-          {{.kind = kind, .members = {0, 1}, .bounds = bounds, .index = number_, .channel = group->channel(number_)}});
+          {{.kind = kind, .members = {0, 1}, .bounds = bounds, .index = number_, .channel = channel}});
       if (kind != Stage::Kind::kAllGather) chain.reduced_after = chain.phases.size();
     }
     return std::make_shared<const Chain>(std::move(chain));
@@ -168,16 +171,18 @@ TEST_F(FakeEngineTest, AFailedChannelVoidsItsAveragesAndTheOthersAreDone) {
   for (const at::Tensor& vector : vectors) EXPECT_TRUE(has_the_mean(vector));
 }
 
-// Gloo lets some sends to a worker that is gone wait for their timeout.
-TEST_F(FakeEngineTest, ALostWorkerVoidsWhatNeedsItAlthoughTheChannelGoesOnWaiting) {
+// As a World does that hears of a lost worker. Gloo lets some sends to one that is gone wait for their timeout.
+TEST_F(FakeEngineTest, ACutVoidsWhatNeedsTheChannelAlthoughC10dGoesOnWaiting) {
   FakeGroup silent(2);
-  silent.hold(0, 0);
+  silent.stick(0, 0);
   Member& member = members_[0];
-  member.average(member.pair(silent));
-  member.engine().lose(1);
-  EXPECT_THAT(are_void(member.engine().wait(Engine::Until::kFirstVoid)), ElementsAre(true));
-  member.average(member.pair(silent));
-  EXPECT_THAT(are_void(member.engine().wait(Engine::Until::kFirstVoid)), ElementsAre(true)) << "later, too";
+  const Channel channel = make_cuttable(silent.channel(0));
+  const SharedChain chain = member.pair(channel);
+  member.average(chain);
+  cut(*channel);
+  EXPECT_THAT(are_void(member.engine().wait()), ElementsAre(true));
+  member.average(chain);
+  EXPECT_THAT(are_void(member.engine().wait()), ElementsAre(true)) << "later, too";
 }
 
 TEST_F(FakeEngineTest, TheEngineGoesOnAfterAFailure) {
@@ -263,6 +268,26 @@ TEST_F(FakeEngineTest, WhoeverGivesUpNeedNotWaitForTheRest) {
   for (Member& member : members_) EXPECT_THAT(are_void(member.engine().wait()), ElementsAre(false));
 }
 
+TEST_F(FakeEngineTest, WhoeverNeedsOneAverageDoesNotWaitForOthers) {
+  FakeGroup slow(2);
+  FakeGroup fast(2);
+  for (const int member : {0, 1}) slow.hold(member, 0);
+  std::vector<at::Tensor> vectors;
+  for (Member& member : members_) {
+    vectors.push_back(member.average(member.pair(slow)));
+    vectors.push_back(member.average(member.pair(fast)));
+  }
+  for (Member& member : members_) {
+    EXPECT_THAT(are_void(member.engine().wait({1}, Engine::Until::kFirstVoid)), ElementsAre(false));
+    EXPECT_THAT(member.engine().wait({1}, Engine::Until::kFirstVoid), IsEmpty()) << "it has been told of";
+  }
+  for (const int member : {0, 1}) slow.release(member, 0);
+  for (Member& member : members_) {
+    EXPECT_THAT(are_void(member.engine().wait()), ElementsAre(false));
+  }
+  for (const at::Tensor& vector : vectors) EXPECT_TRUE(has_the_mean(vector));
+}
+
 TEST_F(FakeEngineTest, SmallSlicesTravelAsOne) {
   FakeGroup group(2);
   std::vector<std::vector<at::Tensor>> slices;
@@ -275,6 +300,18 @@ TEST_F(FakeEngineTest, SmallSlicesTravelAsOne) {
   for (const std::vector<at::Tensor>& of_member : slices) {
     for (const at::Tensor& slice : of_member) EXPECT_TRUE(has_the_mean(slice));
   }
+}
+
+TEST_F(FakeEngineTest, APairLeavesTheSumOfLongSlicesToC10d) {
+  FakeGroup group(2);
+  std::vector<at::Tensor> vectors;
+  for (Member& member : members_) {
+    const SharedChain chain = member.pair(group);
+    for (const std::int64_t size : {524287, 524288}) vectors.push_back(member.average(chain, size));  // up to 2 MiB
+  }
+  for (Member& member : members_) require_done(member.engine().wait());
+  EXPECT_THAT(group.started(0), ElementsAre(FakeOperation{"all-to-all", 524287}, FakeOperation{"all-reduce", 524288}));
+  for (const at::Tensor& vector : vectors) EXPECT_TRUE(has_the_mean(vector));
 }
 
 TEST_F(FakeEngineTest, NothingToAverageIsDone) {

@@ -20,13 +20,16 @@ bool OutcomeBook::all_ended() const {
   return std::all_of(entries_.begin(), entries_.end(), [](const auto& entry) { return entry.second.has_ended; });
 }
 
-bool OutcomeBook::is_settled(Engine::Until until) const {
-  bool are_all_known = true;
-  for (const auto& [average, entry] : entries_) {
-    if (until == Engine::Until::kFirstVoid && is_known_void(entry) && !entry.is_told) return true;
-    are_all_known = are_all_known && entry.has_ended && (is_known_void(entry) || is_known_done(entry));
+bool OutcomeBook::is_settled(Engine::Until until, const std::vector<AverageId>* only) const {
+  const auto is_first_void = [this](const auto& entry) { return is_known_void(entry.second) && !entry.second.is_told; };
+  if (until == Engine::Until::kFirstVoid && std::any_of(entries_.begin(), entries_.end(), is_first_void)) return true;
+  if (only == nullptr) {
+    return std::all_of(entries_.begin(), entries_.end(), [this](const auto& entry) { return is_known(entry.second); });
   }
-  return are_all_known;
+  return std::all_of(only->begin(), only->end(), [this](AverageId average) {
+    const auto entry = entries_.find(average);
+    return entry == entries_.end() || is_known(entry->second);
+  });
 }
 
 std::vector<Outcome> OutcomeBook::tell() {

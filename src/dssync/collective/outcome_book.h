@@ -24,8 +24,8 @@ class OutcomeBook {
 
   bool all_ended() const;
 
-  // Whether Engine::wait() has waited long enough.
-  bool is_settled(Engine::Until until) const;
+  // Whether Engine::wait() has waited long enough, for all averages or `only` for these.
+  bool is_settled(Engine::Until until, const std::vector<AverageId>* only = nullptr) const;
 
   // The outcomes that are known and have not been told yet.
   std::vector<Outcome> tell();
@@ -37,6 +37,9 @@ class OutcomeBook {
     bool is_told = false;
   };
 
+  bool is_known(const Entry& entry) const {
+    return entry.has_ended && (is_known_void(entry) || is_known_done(entry));
+  }
   bool is_known_void(const Entry& entry) const { return entry.cause && errors_.contains(*entry.cause); }
   bool is_known_done(const Entry& entry) const { return !entry.cause && entry.has_ended; }
 

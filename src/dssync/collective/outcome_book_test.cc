@@ -28,6 +28,21 @@ TEST(OutcomeBookTest, IsSettledWhenAllHaveEnded) {
   EXPECT_TRUE(book.tell().empty());
 }
 
+TEST(OutcomeBookTest, CanBeSettledForSome) {
+  OutcomeBook book;
+  for (const AverageId average : {0, 1, 2}) book.add(average);
+  book.set_ended(1);
+  const std::vector<AverageId> some = {1};
+  EXPECT_TRUE(book.is_settled(Until::kAllEnded, &some));
+  EXPECT_EQ(book.tell().size(), 1U);
+  EXPECT_TRUE(book.is_settled(Until::kAllEnded, &some)) << "it was told of";
+  const std::vector<AverageId> others = {0, 1};
+  EXPECT_FALSE(book.is_settled(Until::kAllEnded, &others));
+  book.set_void(2, 0);
+  book.explain(0, some_error());
+  EXPECT_TRUE(book.is_settled(Until::kFirstVoid, &others)) << "whoever gives up does so for any of them";
+}
+
 TEST(OutcomeBookTest, AVoidAverageIsToldWhenItsCauseIsKnown) {
   OutcomeBook book;
   book.add(0);

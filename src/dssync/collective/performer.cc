@@ -54,34 +54,7 @@ void Performer::admit_item(const CutAverage& average, const at::Tensor& vector) 
   items_.emplace(agenda_.add(std::move(course)), std::move(item));
 }
 
-void Performer::lose(Rank rank) {
-  lost_.insert(rank);
-  break_channels_of_lost();
-}
-
-// Of all that averages still have to do.
-void Performer::break_channels_of_lost() {
-  const auto is_lost = [this](Rank rank) { return lost_.contains(rank); };
-  std::map<Channel, const Step*> broken;
-  for (const auto& [id, item] : items_) {
-    for (const std::vector<StepOfItem>& phase : item.phases) {
-      for (const StepOfItem& step : phase) {
-        const std::vector<Rank>& members = step.step->members;
-        if (std::any_of(members.begin(), members.end(), is_lost)) broken.emplace(step.step->channel, step.step);
-      }
-    }
-  }
-  for (const auto& [channel, step] : broken) {
-    try {
-      throw ChannelFailure("a member is lost");
-    } catch (...) {
-      if (agenda_.uses(channel.get())) agenda_.break_channel(channel.get(), note_failure(step->members));
-    }
-  }
-}
-
 void Performer::start_ready() {
-  if (!lost_.empty()) break_channels_of_lost();
   while (const std::optional<Agenda::OperationId> id = agenda_.next()) begin(*id);
 }
 

@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,13 +67,6 @@ class Performer {
   void start_ready();
   Progress take_progress();
 
-  // A member of some channels is gone for good: averages that need these are void, now and later. c10d may hold on to
-  // their operations until it runs out of time.
-  void lose(Rank rank);
-
-  // Nothing is recorded any more.
-  void forget_timeline() { timeline_ = nullptr; }
-
   // All that averages still use.
   std::vector<Channel> channels() const;
 
@@ -106,15 +98,13 @@ class Performer {
   void end_items();
   void end(Average& average);
   void forget_broken_channels();
-  void break_channels_of_lost();
   StepOfItem& at(const Agenda::OperationId& id) { return items_.at(id.item).phases[id.phase][id.index]; }
 
-  Watch watch_;
-  Timeline* timeline_;
+  const Watch watch_;
+  Timeline* const timeline_;
   Agenda agenda_;
   std::map<Agenda::ItemId, Item> items_;
   std::map<AverageId, Average> averages_;
-  std::set<Rank> lost_;
   std::vector<Channel> broken_;  // as long as somebody else could hand them in again
   Agenda::Cause next_cause_ = 0;
   Progress progress_;

@@ -34,10 +34,8 @@ double pieces_of_a_pipeline(double bytes, double seconds, Seconds together) {
 
 double bytes_of_a_piece(const Slices& slices, const ChainShape& chain, Seconds together) {
   const double bytes = slices.bytes();
-  if (chain.phases > 1) return bytes / pieces_of_a_pipeline(bytes, bytes * chain.seconds_per_byte, together);
-  const double slice = bytes / static_cast<double>(slices.elements.size());
-  const bool is_halved = chain.group_size == 2 && slice >= static_cast<double>(tuning::kHalvedPairBytes);
-  return is_halved ? slice / 2 : bytes;
+  if (chain.phases == 1) return bytes;
+  return bytes / pieces_of_a_pipeline(bytes, bytes * chain.seconds_per_byte, together);
 }
 
 // Where to cut a slice: in equal pieces of about `piece` elements.

@@ -13,7 +13,6 @@ namespace dssync {
 // What the cutting has to know of a chain.
 struct ChainShape {
   std::size_t phases = 1;
-  int group_size = 1;
   double seconds_per_byte = 0;  // that the busiest link needs for all phases together
 };
 
@@ -39,8 +38,7 @@ struct Cutting {
 // - Phases of a chain overlap if there are several pieces. Pieces are short enough that filling and draining this
 //   pipeline takes little of the time that everything takes together, but each of them is worth its fixed costs. The
 //   first and the last one are shorter.
-// - A pair exchanges long slices in two pieces: one is summed up and divided while the other is under way.
-// - A ring passes on many short messages as it is: it gets everything in one piece.
+// - A chain of one phase gets every slice in one piece: an all-reduce passes on many short messages as it is.
 Cutting cut_into_pieces(const std::vector<std::int64_t>& elements, std::int64_t bytes_per_element,
                         const ChainShape& chain, Seconds together);
 

@@ -8,21 +8,12 @@ namespace dssync {
 namespace {
 
 constexpr std::int64_t kFloat = 4;  // bytes
-constexpr ChainShape kRing{.phases = 1, .group_size = 4, .seconds_per_byte = 1e-7};
-constexpr ChainShape kPair{.phases = 1, .group_size = 2, .seconds_per_byte = 1e-7};
-constexpr ChainShape kPipeline{.phases = 3, .group_size = 8, .seconds_per_byte = 1e-7};
+constexpr ChainShape kRing{.phases = 1, .seconds_per_byte = 1e-7};
+constexpr ChainShape kPipeline{.phases = 3, .seconds_per_byte = 1e-7};
 
 TEST(PiecesTest, ARingGetsEverythingInOnePiece) {
   const Cutting expected{false, {{0, 0, 10'000'000}}};
   EXPECT_EQ(cut_into_pieces({10'000'000}, kFloat, kRing, Seconds(10)), expected);
-}
-
-TEST(PiecesTest, APairHalvesWhatIsLong) {
-  // 2 MiB are 524288 floats.
-  const Cutting halves{false, {{0, 0, 262144}, {0, 262144, 524288}}};
-  EXPECT_EQ(cut_into_pieces({524288}, kFloat, kPair, Seconds(0)), halves);
-  const Cutting whole{false, {{0, 0, 524287}}};
-  EXPECT_EQ(cut_into_pieces({524287}, kFloat, kPair, Seconds(0)), whole);
 }
 
 TEST(PiecesTest, SmallSlicesTravelAsOne) {
@@ -56,7 +47,7 @@ TEST(PiecesTest, PiecesOfAPipelineAreWorthTheirCosts) {
   // 200 KB take 20 ms: four pieces of 5 ms, of 50 KB, which is too little for short ends.
   EXPECT_EQ(cut_into_pieces({50'000}, kFloat, kPipeline, Seconds(0)).pieces.size(), 4U);
   // 40 KB on a slow network: two pieces of at least 16 KiB.
-  const ChainShape slow{.phases = 3, .group_size = 8, .seconds_per_byte = 1e-3};
+  const ChainShape slow{.phases = 3, .seconds_per_byte = 1e-3};
   const Cutting two{false, {{0, 0, 5'000}, {0, 5'000, 10'000}}};
   EXPECT_EQ(cut_into_pieces({10'000}, kFloat, slow, Seconds(0)), two);
 }
@@ -73,7 +64,7 @@ TEST(PiecesTest, EveryElementIsInOnePiece) {
   for (int repeat = 0; repeat < 500; ++repeat) {
     std::vector<std::int64_t> elements(static_cast<std::size_t>(1 + below(4)));
     for (std::int64_t& count : elements) count = below(below(2) == 0 ? 100 : 2'000'000);
-    const ChainShape chain{static_cast<std::size_t>(1 + below(3)), 2 + below(3), 1e-9 * (1 + below(1000))};
+    const ChainShape chain{static_cast<std::size_t>(1 + below(3)), 1e-9 * (1 + below(1000))};
     const Cutting cutting = cut_into_pieces(elements, kFloat, chain, Seconds(0.001 * below(1000)));
     std::int64_t total = 0;
     for (const std::int64_t count : elements) total += count;

@@ -8,23 +8,11 @@
 #include <fmt/ranges.h>
 
 #include "dssync/comm/c10d/call_aside.h"
+#include "dssync/comm/c10d/cuttable_group.h"
 #include "dssync/comm/liveness.h"
 #include "dssync/comm/ranks_text.h"
 
 namespace dssync {
-namespace {
-
-void cut_all(const std::vector<Channel>& channels) noexcept {
-  for (const Channel& channel : channels) {
-    try {
-      cut(*channel);
-    } catch (const std::exception&) {
-      // It is broken already, which is what was asked for.
-    }
-  }
-}
-
-}  // namespace
 
 Channels::Channels(Rank self, ChannelFactory factory, Liveness& liveness)
     : self_(self), factory_(std::move(factory)), liveness_(liveness) {}
@@ -44,17 +32,34 @@ Channel Channels::get(const std::vector<Rank>& members, const std::string& use) 
   if (self == members.end()) throw Error(fmt::format("rank {} is no member of {}", self_, ranks_text(members)));
   try {
     const int index = static_cast<int>(self - members.begin());
-    Channel made = call_aside(
-        [make = factory_, members, index, full_name = name + incarnation] { return make(members, index, full_name); },
-        [this] {
-          const std::string lost = liveness_.losses();
-          if (!lost.empty()) throw std::runtime_error(lost);
-        });
-    const std::lock_guard lock(mutex_);
-    return channels_.emplace(name, Entry{members, std::move(made)}).first->second.channel;
+    const auto make = [factory = factory_, members, index, full_name = name + incarnation] {
+      return make_cuttable(factory(members, index, full_name));
+    };
+    return add(name, {members, call_aside(make, [this] { require_all(); })});
   } catch (const std::exception& error) {
     throw liveness_.explain("connecting with " + ranks_text(members), members, error.what());
   }
+}
+
+void Channels::require_all() const {
+  const std::string lost = liveness_.losses();
+  if (!lost.empty()) throw std::runtime_error(lost);
+}
+
+// Who is lost from now on finds the channel here to cut; who was lost before is asked for.
+Channel Channels::add(const std::string& name, Entry entry) {
+  Channel channel;
+  {
+    const std::lock_guard lock(mutex_);
+    channel = channels_.emplace(name, std::move(entry)).first->second.channel;
+  }
+  try {
+    require_all();
+  } catch (const std::exception&) {
+    cut_all({channel});
+    throw;
+  }
+  return channel;
 }
 
 void Channels::release(const Channel& channel) {

@@ -1,5 +1,5 @@
-// The process groups that this worker shares with others: made when first asked for, kept until they are released.
-// Owned by World. Thread-safe.
+// The process groups that this worker shares with others: made when first asked for, kept until they are released. What
+// waits in one ends when it is cut (cuttable_group.h). Owned by World. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -41,6 +41,9 @@ class Channels {
     std::vector<Rank> members;
     Channel channel;
   };
+
+  void require_all() const;
+  Channel add(const std::string& name, Entry entry);
 
   const Rank self_;
   const ChannelFactory factory_;

@@ -91,6 +91,7 @@ class FakeGroup::State {
 
   struct Script {
     bool is_held = false;
+    bool is_stuck = false;
     std::exception_ptr failure;
     std::exception_ptr refusal;
   };
@@ -127,8 +128,12 @@ class FakeGroup::State {
   void release(int member, std::size_t operation) {
     std::unique_lock lock(mutex_);
     Member& own = members_[index_of(member)];
+    const bool was_stuck = std::exchange(own.scripts[operation].is_stuck, false);
     own.scripts[operation].is_held = false;
-    if (operation < own.calls.size() && own.calls[operation].has_moved) mark(member, operation, nullptr);
+    if (operation < own.calls.size()) {
+      if (own.calls[operation].has_moved) mark(member, operation, nullptr);
+      if (was_stuck && is_cut_) mark(member, operation, cut_error());
+    }
     end_marked(lock);
   }
 
@@ -185,6 +190,7 @@ class FakeGroup::State {
 
   // REQUIRES, as all below: mutex_ is held.
   void mark(int member, std::size_t number, const std::exception_ptr& error) {
+    if (members_[index_of(member)].scripts[number].is_stuck) return;
     Call& call = members_[index_of(member)].calls[number];
     if (std::exchange(call.is_marked, true)) return;
     marked_.push_back({&call, error});
@@ -228,23 +234,14 @@ class FakeGroup::State {
   bool is_cut_ = false;
 };
 
-class FakeChannel final : public ChannelType
-#if TORCH_VERSION_MAJOR < 2
-    ,
-                          public Cuttable
-#endif
-{
+class FakeChannel final : public ChannelType, public Cuttable {
  public:
   FakeChannel(int member, std::shared_ptr<FakeGroup::State> state)
       : ChannelType(member, state->size()), state_(std::move(state)) {}
 
   const std::string getBackendName() const override { return "fake"; }
 
-#if TORCH_VERSION_MAJOR >= 2
-  void abort() override { state_->cut(); }
-#else
   void cut() override { state_->cut(); }
-#endif
 
   Work alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& received,
                      std::vector<std::int64_t>& sent, const c10d::AllToAllOptions& /*options*/) override {
@@ -272,6 +269,10 @@ Channel FakeGroup::channel(int member) const { return c10::make_intrusive<FakeCh
 
 void FakeGroup::hold(int member, std::size_t operation) {
   state_->change(member, operation, [](State::Script& script) { script.is_held = true; });
+}
+
+void FakeGroup::stick(int member, std::size_t operation) {
+  state_->change(member, operation, [](State::Script& script) { script.is_stuck = true; });
 }
 
 void FakeGroup::fail(int member, std::size_t operation, std::exception_ptr error) {

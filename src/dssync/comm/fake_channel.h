@@ -36,12 +36,14 @@ class FakeGroup {
   // Of operation number `operation` (from 0) of a member, before it is started:
   // - its data move, but it does not end at this member before release() or cut();
   void hold(int member, std::size_t operation);
+  // - it ends with release() alone, not even with cut(), as Gloo's sends to a connection that was closed;
+  void stick(int member, std::size_t operation);
   // - it ends with this error, and the others wait for it in vain until somebody cuts the group;
   void fail(int member, std::size_t operation, std::exception_ptr error);
   // - the call that starts it throws this error. The next call counts as the same number.
   void refuse(int member, std::size_t operation, std::exception_ptr error);
 
-  // Ends what hold() held up, now or when it is started.
+  // Ends what hold() or stick() held up, now or when it is started.
   void release(int member, std::size_t operation);
 
   // All that has not ended, and all that starts later, fails at every member: what cut() of a member's channel does.

@@ -78,8 +78,9 @@ void Liveness::tick() {
     use_store();
   } catch (const StoreSilence& silence) {
     trouble = fmt::format("the store does not answer, either ({})", silence.what());
-    if (options_.rank_0_serves_store && options_.rank != 0 && options_.has_own_connection) {
-      losses_->add({0, options_.rank, "gives no sign of life, nor does the store that it serves"});
+    const Rank server = store_server_;
+    if (server != kNone && server != options_.rank && options_.has_own_connection) {
+      losses_->add({server, options_.rank, "gives no sign of life, nor does the store that it serves"});
     }
   } catch (const std::exception& error) {
     const std::string what = plain_message(error.what());

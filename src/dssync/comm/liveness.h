@@ -38,8 +38,6 @@ struct LivenessOptions {
   // Whether the connection is for liveness alone. Otherwise a call of somebody else could stop this worker's pulse: it
   // shows none, and hears only of losses that others publish.
   bool has_own_connection = true;
-  // Then a store that does not answer is rank 0's silence.
-  bool rank_0_serves_store = false;
   std::chrono::milliseconds beat{500};
   std::chrono::milliseconds silence{2500};
 };
@@ -56,6 +54,9 @@ class Liveness {
   // `silence`.
   void leave() noexcept;
 
+  // From now on a store that does not answer is this worker's silence.
+  void set_store_server(Rank rank) { store_server_ = rank; }
+
   // Shown with the pulse, for explanations of a timeout.
   void set_progress(std::int64_t iteration) { progress_ = iteration; }
 
@@ -64,6 +65,9 @@ class Liveness {
 
   // As World::on_loss.
   LossSubscription on_loss(LossListener listener);
+
+  // What a listener has thrown, if one has, once.
+  void rethrow_from_listeners() { listeners_->rethrow(); }
 
   // Tells all others why this worker gives up: they take it for lost. Waits a second at most.
   void report_failure(const std::string& cause) noexcept;
@@ -97,6 +101,7 @@ class Liveness {
   const std::shared_ptr<LossRecord> losses_;
   const LivenessOptions options_;
   const std::shared_ptr<LossListeners> listeners_;
+  std::atomic<Rank> store_server_{kNone};  // none that is known
   std::atomic<std::int64_t> progress_{0};
   std::atomic<bool> has_reported_failure_{false};
 

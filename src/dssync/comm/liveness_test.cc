@@ -166,13 +166,13 @@ TEST(LivenessTest, WithoutAConnectionOfItsOwnItIsNotWatchedButHears) {
 class SilentStoreTest : public ::testing::Test {
  protected:
   PeerError explanation(bool rank_0_serves_store) {
-    LivenessOptions options = options_of(1, 2);
-    options.rank_0_serves_store = rank_0_serves_store;
+    const LivenessOptions options = options_of(1, 2);
     const auto connection = c10::make_intrusive<StoppableConnection>(hash_store());
     const auto losses = std::make_shared<LossRecord>(1);
     PeerError result("");
     {
       Liveness liveness(c10::make_intrusive<BoundedStore>(connection, kSilence), losses, options);
+      if (rank_0_serves_store) liveness.set_store_server(0);
       connection->stop();
       result = liveness.explain("averaging", {0, 1}, "timed out");
     }

@@ -5,6 +5,13 @@
 
 namespace dssync {
 
+std::optional<Rank> Membership::store_server() const {
+  for (std::size_t rank = 0; rank < members.size(); ++rank) {
+    if (members[rank].serves_store) return static_cast<Rank>(rank);
+  }
+  return std::nullopt;
+}
+
 Store store_of(const Store& store, const RunId& run, int epoch, int world) {
   return c10::make_intrusive<c10d::PrefixStore>(fmt::format("dssync/{}/{}/{}/{}", run.name, run.attempt, epoch, world),
                                                 store);

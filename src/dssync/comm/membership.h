@@ -14,6 +14,7 @@ namespace dssync {
 struct Member {
   std::string process;  // what identifies it: "process 4711 on node7"
   std::string address;  // of the interface that carries its traffic
+  bool serves_store = false;
 
   bool operator==(const Member&) const = default;
 };
@@ -23,6 +24,8 @@ struct Membership {
   int epoch = 0;                     // which membership of the run this is
   std::vector<Member> members;       // by rank
   std::optional<Topology> topology;  // of the members, once they have agreed on it
+
+  std::optional<Rank> store_server() const;  // nothing: no member serves the store
 };
 
 // The part of `store` that belongs to one membership: every key of the run goes through here and carries the run's id

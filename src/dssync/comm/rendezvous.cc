@@ -62,12 +62,22 @@ std::string this_process() {
   return fmt::format("process {} on {}", getpid(), host.data());
 }
 
-// A line each: process, address.
+constexpr const char* kServesStore = "serves the store";
+
+// A line each: process, address, whether it serves the store.
+std::string member_lines(const Candidate& candidate) {
+  return fmt::format("{}\n{}\n{}\n", this_process(), candidate.address, candidate.serves_store ? kServesStore : "");
+}
+
 std::vector<Member> parse_members(const std::string& text) {
   std::vector<Member> members;
   std::istringstream lines(text);
   Member member;
-  while (std::getline(lines, member.process) && std::getline(lines, member.address)) members.push_back(member);
+  std::string serves;
+  while (std::getline(lines, member.process) && std::getline(lines, member.address) && std::getline(lines, serves)) {
+    member.serves_store = serves == kServesStore;
+    members.push_back(member);
+  }
   return members;
 }
 
@@ -109,7 +119,7 @@ Membership join_run(const Store& store, const RunId& run, const Candidate& candi
     throw InputError(fmt::format("rank {} has joined already{}: two workers were started with the same rank",
                                  candidate.rank, other.empty() ? "" : " as " + other));
   }
-  put_text(*store, place, fmt::format("{}\n{}\n", this_process(), candidate.address));
+  put_text(*store, place, member_lines(candidate));
   // Each rank counts once, and all were told the same size.
   if (store->add("join/count", 1) == candidate.size) {
     std::string all;

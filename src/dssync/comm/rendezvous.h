@@ -21,6 +21,7 @@ struct Candidate {
   int size = 1;
   RunId run;                                  // as its launcher said; no name: it takes part in the run that it finds
   std::string address = "127.0.0.1";          // of its interface
+  bool serves_store = false;
   std::string store_place;                    // "HOST:PORT", for messages
   std::chrono::milliseconds timeout{60'000};  // for each of the two steps
 };

@@ -1,8 +1,13 @@
 #include "dssync/comm/testing.h"
 
-#include <csignal>
 #include <exception>
+#include <latch>
+#include <stdexcept>
 #include <thread>
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include "dssync/comm/process_signals.h"
 
 namespace dssync::testing {
 
@@ -43,7 +48,7 @@ bool StoppableConnection::check(const std::vector<std::string>& keys) {
 }
 
 void run_ranks(int size, const std::function<void(World&)>& work, std::chrono::milliseconds timeout) {
-  std::signal(SIGPIPE, SIG_IGN);  // a peer that goes away is an error of the call, not the end of the process
+  ignore_broken_pipes();
   const Store store = c10::make_intrusive<c10d::HashStore>();
   std::vector<std::exception_ptr> failures(static_cast<std::size_t>(size));
   std::vector<std::thread> threads;
@@ -61,6 +66,39 @@ void run_ranks(int size, const std::function<void(World&)>& work, std::chrono::m
   for (const std::exception_ptr& failure : failures) {
     if (failure) std::rethrow_exception(failure);
   }
+}
+
+std::vector<std::string> run_ranks_losing(Rank lost, const std::string& use, int size,
+                                          const std::function<void(World&)>& work) {
+  constexpr std::chrono::seconds kTimeout(60);  // after which they would be named anyway
+  ignore_broken_pipes();
+  const Store store = hash_store();
+  std::latch others(size - 1);
+  std::vector<std::string> messages(static_cast<std::size_t>(size));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] {
+      World* self = nullptr;
+      const auto connect_and_fail = [&](const std::vector<Rank>& members, int index, const std::string& name) {
+        const auto meeting = c10::make_intrusive<c10d::PrefixStore>(name, self->store());
+        Channel channel = gloo_groups(self->address(), kTimeout)(meeting, index, static_cast<int>(members.size()));
+        if (name.find("/" + use + "/") == std::string::npos) return channel;
+        self->report_failure("lost its data");
+        others.wait();
+        throw std::runtime_error("lost its data");
+      };
+      WorldOptions options{.rank = rank, .size = size, .timeout = kTimeout};
+      if (rank == lost) options.make_channel = connect_and_fail;
+      World world(store, options, store);
+      self = &world;
+      const std::string message = message_of<PeerError>([&] { work(world); });
+      if (rank == lost) return;
+      messages[static_cast<std::size_t>(rank)] = message;
+      others.count_down();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return messages;
 }
 
 }  // namespace dssync::testing

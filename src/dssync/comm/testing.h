@@ -21,6 +21,11 @@ namespace dssync::testing {
 void run_ranks(int size, const std::function<void(World&)>& work,
                std::chrono::milliseconds timeout = std::chrono::seconds(30));
 
+// The same, but rank `lost` is lost in the process group for `use`: it connects with the others, and then fails instead
+// of taking part. Its connections stay open. Returns what the others' PeerErrors said, by rank; nothing for `lost`.
+std::vector<std::string> run_ranks_losing(Rank lost, const std::string& use, int size,
+                                          const std::function<void(World&)>& work);
+
 // A store within this process.
 inline dssync::Store hash_store() { return c10::make_intrusive<c10d::HashStore>(); }
 

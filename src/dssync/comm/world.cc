@@ -1,13 +1,9 @@
 #include "dssync/comm/world.h"
 
-#include <netdb.h>
 #include <numeric>
 #include <optional>
-#include <sys/socket.h>
-#include <unistd.h>
 #include <utility>
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -23,30 +19,6 @@ namespace dssync {
 namespace {
 
 using std::chrono::milliseconds;
-
-// The local address from which `host` is reached: the interface that should carry the traffic. (The name of a Debian
-// machine resolves to 127.0.1.1, which no other machine reaches.)
-std::string address_towards(const std::string& host, std::uint16_t port) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_DGRAM;
-  addrinfo* found = nullptr;
-  if (getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) return "127.0.0.1";
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> guard(found, freeaddrinfo);
-  for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
-    const int handle = socket(entry->ai_family, entry->ai_socktype, entry->ai_protocol);
-    if (handle < 0) continue;
-    sockaddr_storage local{};
-    socklen_t length = sizeof local;
-    char text[NI_MAXHOST] = "";
-    const bool ok =
-        connect(handle, entry->ai_addr, entry->ai_addrlen) == 0 &&
-        getsockname(handle, reinterpret_cast<sockaddr*>(&local), &length) == 0 &&
-        getnameinfo(reinterpret_cast<sockaddr*>(&local), length, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0;
-    close(handle);
-    if (ok) return text;
-  }
-  return "127.0.0.1";
-}
 
 ChannelFactory gloo_channels(const Store& store, const WorldOptions& options) {
   return [store, make = gloo_groups(options.address, options.timeout)](const std::vector<Rank>& members, int index,
@@ -68,7 +40,8 @@ Candidate candidate_of(const WorldOptions& options) {
           .size = options.size,
           .run = options.run,
           .address = options.address,
-          .store_place = options.store_place,
+          .serves_store = options.store_place && is_served_here(*options.store_place),
+          .store_place = options.store_place ? options.store_place->text() : "",
           .timeout = options.timeout};
 }
 
@@ -90,6 +63,9 @@ World::World(Store store, WorldOptions options, Store liveness_connection) : opt
   if (options_.size < 1 || options_.rank < 0 || options_.rank >= options_.size) {
     throw InputError(fmt::format("rank {} is not one of {} workers", options_.rank, options_.size));
   }
+  if (options_.address.empty()) {
+    options_.address = options_.store_place ? address_towards(*options_.store_place) : "127.0.0.1";
+  }
   ignore_broken_pipes();
   const auto losses = std::make_shared<LossRecord>(rank());
   const auto known_losses = [losses] { return losses->text(); };
@@ -100,12 +76,12 @@ World::World(Store store, WorldOptions options, Store liveness_connection) : opt
 
   const LivenessOptions watch{.rank = rank(),
                               .size = size(),
-                              .has_own_connection = bool(liveness_connection),
-                              .rank_0_serves_store = options_.rank_0_serves_store};
+                              .has_own_connection = bool(liveness_connection)};
   Store live = bounded;
   if (liveness_connection) live = c10::make_intrusive<BoundedStore>(std::move(liveness_connection), watch.silence);
   liveness_ = std::make_unique<Liveness>(store_of(live, run, 0, options_.number), losses, watch);
   membership_ = meeting(rank(), [&] { return join_run(store_, run, candidate, known_losses); });
+  if (const std::optional<Rank> server = membership_.store_server()) liveness_->set_store_server(*server);
 
   if (!options_.make_channel) options_.make_channel = gloo_channels(store_, options_);
   channels_ = std::make_unique<Channels>(rank(), options_.make_channel, *liveness_);
@@ -128,11 +104,8 @@ std::unique_ptr<World> World::at(const Assignment& place, milliseconds timeout) 
   WorldOptions options{.rank = place.rank,
                        .size = place.size,
                        .timeout = timeout,
-                       .address = address_towards(place.store_host, place.store_port),
-                       .make_channel = nullptr,
                        .run = place.run,
-                       .store_place = fmt::format("{}:{}", place.store_host, place.store_port),
-                       .rank_0_serves_store = !place.store_is_hosted};
+                       .store_place = StorePlace{place.store_host, place.store_port}};
   return std::make_unique<World>(std::move(store), std::move(options), std::move(liveness_connection));
 }
 
@@ -142,20 +115,28 @@ std::vector<Rank> World::everyone() const {
   return ranks;
 }
 
-void World::agree(const std::string& topic, const std::vector<std::string>& lines) { agreement_->agree(topic, lines); }
+void World::agree(const std::string& topic, const std::vector<std::string>& lines) {
+  liveness_->rethrow_from_listeners();
+  agreement_->agree(topic, lines);
+}
 
 void World::agree_on(const Topology& topology) {
-  agreement_->agree("network", network_lines(topology));
+  agree("network", network_lines(topology));
   membership_.topology = topology;
 }
 
 std::vector<std::string> World::common(const std::string& topic, const std::vector<std::string>& lines) {
+  liveness_->rethrow_from_listeners();
   return agreement_->common(topic, lines);
 }
 
-void World::barrier(const std::string& name) { agreement_->barrier(name); }
+void World::barrier(const std::string& name) {
+  liveness_->rethrow_from_listeners();
+  agreement_->barrier(name);
+}
 
 Channel World::channel(const std::vector<Rank>& members, const std::string& use) {
+  liveness_->rethrow_from_listeners();
   return channels_->get(members, use);
 }
 

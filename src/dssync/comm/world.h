@@ -8,10 +8,12 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "dssync/comm/c10d/c10d.h"
+#include "dssync/comm/c10d/store_place.h"
 #include "dssync/comm/channels.h"
 #include "dssync/comm/errors.h"
 #include "dssync/comm/losses/loss_listeners.h"
@@ -29,12 +31,12 @@ struct WorldOptions {
   int rank = 0;
   int size = 1;
   std::chrono::milliseconds timeout{60'000};  // for joining, connecting and every single stage of an average
-  std::string address = "127.0.0.1";          // of the interface that carries the traffic of this worker
+  std::string address{};                      // of the interface that carries the traffic of this worker; empty: of
+                                              // the one from which the store is reached
   ChannelFactory make_channel{};              // null: Gloo on `address`
   RunId run{};                                // no name: that of the run that the store serves, else a new one
   int number = 0;                             // of this world among those of its process, the same on all workers
-  std::string store_place{};                  // "HOST:PORT", for messages
-  bool rank_0_serves_store = false;           // then a store that does not answer is rank 0's silence
+  std::optional<StorePlace> store_place{};    // nothing: it is not reached by TCP
 };
 
 class World {

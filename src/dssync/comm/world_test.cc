@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
+#include "dssync/comm/c10d/store.h"
 #include "dssync/comm/testing.h"
 #include "dssync/topology/read.h"
 
@@ -157,7 +158,7 @@ TEST(WorldTest, AProcessOfAnotherRunIsRefused) {
   const Store store = c10::make_intrusive<c10d::HashStore>();
   const World world(store, {.run = {"new", 0}});
   EXPECT_EQ(message_of<InputError>([&] {
-              World(store, {.run = {"old", 0}, .store_place = "node1:29500"});
+              World(store, {.run = {"old", 0}, .store_place = StorePlace{"node1", 29500}});
             }),
             "rank 0 belongs to run old, but the store at node1:29500 serves run new");
 }
@@ -239,6 +240,27 @@ TEST(WorldTest, ListenersHearOfALoss) {
     if (world.rank() == 1) world.report_failure("the disk is full");
     EXPECT_EQ(heard.get_future().get(), "rank 1 failed: the disk is full");
   });
+}
+
+TEST(WorldTest, WhatAListenerThrowsIsThrownByTheNextCall) {
+  run_ranks(2, [&](World& world) {
+    std::promise<void> heard;
+    const LossSubscription first = world.on_loss([](const Loss&) { throw Error("no room for the news"); });
+    const LossSubscription second = world.on_loss([&](const Loss&) { heard.set_value(); });
+    if (world.rank() == 1) world.report_failure("the disk is full");
+    heard.get_future().wait();
+    EXPECT_EQ(message_of<Error>([&] { world.barrier("after the loss"); }), "no room for the news");
+    EXPECT_NE(message_of<Error>([&] { world.channel({world.rank()}, "alone"); }), "no room for the news") << "once";
+  });
+}
+
+TEST(WorldTest, MembersKnowWhoServesTheStore) {
+  const ServedStore served = serve_store(0, std::chrono::seconds(10));
+  const World world(served.store, {.store_place = StorePlace{"127.0.0.1", served.port}});
+  EXPECT_EQ(world.membership().store_server(), 0);
+  EXPECT_EQ(world.address(), "127.0.0.1");
+  const World elsewhere(testing::hash_store(), {});
+  EXPECT_EQ(elsewhere.membership().store_server(), std::nullopt);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "dssync/json/json.h"
 
+#include "dssync/runlog/schema.h"
+
 namespace dssync {
 namespace {
 
@@ -10,43 +12,53 @@ Json json_of(const Node& node, const Topology& topology) {
   for (int position = node.first; is_host && position < node.first + node.count; ++position) {
     ranks.push_back(topology.rank_at(position));
   }
-  return {{"name", node.name},
-          {"kind", is_host ? "host" : "switch"},
-          {"parent", is_root ? Json(nullptr) : Json(topology.node(node.parent).name)},
-          {"bytes_per_second", is_root ? Json(nullptr) : Json(topology.link(node.up).capacity.bytes_per_second)},
-          {"latency_seconds", is_root ? 0.0 : topology.link(node.up).latency.count()},
-          {"ranks", ranks}};
+  return {{log_key::kName, node.name},
+          {log_key::kKind, is_host ? "host" : "switch"},
+          {log_key::kParent, is_root ? Json(nullptr) : Json(topology.node(node.parent).name)},
+          {log_key::kBytesPerSecond, is_root ? Json(nullptr) : Json(topology.link(node.up).capacity.bytes_per_second)},
+          {log_key::kLatencySeconds, is_root ? 0.0 : topology.link(node.up).latency.count()},
+          {log_key::kRanks, ranks}};
 }
 
 }  // namespace
 
 Json json_of(const Schedule& schedule) {
   Json result = Json::array();
-  for (const Round& round : schedule) result.push_back({{"label", round.label}, {"groups", round.groups}});
+  for (const Round& round : schedule) {
+    result.push_back({{log_key::kLabel, round.label}, {log_key::kGroups, round.groups}});
+  }
   return result;
 }
 
 Json json_of(const Mixing& mixing) {
-  return {{"cycle_norm", mixing.cycle_norm},
-          {"steady_disagreement", mixing.steady_disagreement},
-          {"exact", mixing.exact()}};
+  return {{log_key::kCycleNorm, mixing.cycle_norm},
+          {log_key::kSteadyDisagreement, mixing.steady_disagreement},
+          {log_key::kExact, mixing.exact()}};
 }
 
 Json json_of(const Cost& cost, const Topology& topology) {
   Json links = Json::array();
   for (std::size_t i = 0; i < cost.links.size(); ++i) {
     const Link& link = topology.links()[i];
-    links.push_back({{"name", link.name},
-                     {"bytes_per_iteration", cost.links[i].bytes_per_iteration},
-                     {"seconds", cost.links[i].seconds},
-                     {"capacity_bytes_per_second", link.capacity.bytes_per_second}});
+    links.push_back({{log_key::kName, link.name},
+                     {log_key::kBytesPerIteration, cost.links[i].bytes_per_iteration},
+                     {log_key::kSeconds, cost.links[i].seconds},
+                     {log_key::kCapacityBytesPerSecond, link.capacity.bytes_per_second}});
   }
   const Json bottleneck = cost.bottleneck == kNone ? Json(nullptr) : Json(topology.link(cost.bottleneck).name);
-  return {{"seconds_per_iteration", cost.seconds_per_iteration},
-          {"latency_seconds", cost.latency_seconds},
-          {"pipeline_seconds", cost.pipeline_seconds},
-          {"bottleneck", bottleneck},
-          {"links", links}};
+  return {{log_key::kSecondsPerIteration, cost.seconds_per_iteration},
+          {log_key::kLatencySeconds, cost.latency_seconds},
+          {log_key::kPipelineSeconds, cost.pipeline_seconds},
+          {log_key::kBottleneck, bottleneck},
+          {log_key::kLinks, links}};
+}
+
+Json json_of(const Plan& plan) {
+  Json json{{log_key::kShards, plan.shards},
+            {log_key::kRounds, json_of(plan.rounds)},
+            {log_key::kMixing, json_of(plan.mixing)}};
+  if (!plan.replicas.empty()) json[log_key::kReplicas] = plan.replicas;
+  return json;
 }
 
 Json json_of(const Topology& topology) {

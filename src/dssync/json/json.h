@@ -15,6 +15,9 @@ Json json_of(const Schedule& schedule);
 Json json_of(const Mixing& mixing);
 Json json_of(const Cost& cost, const Topology& topology);
 
+// What is followed: shards, rounds and mixing; replicas, where these have several workers.
+Json json_of(const Plan& plan);
+
 // Switches and hosts, a parent before its children, with the ranks of the workers on a host.
 Json json_of(const Topology& topology);
 

@@ -35,5 +35,13 @@ TEST(JsonTest, CostNamesEveryLink) {
   EXPECT_EQ(cost["links"].size(), topology.links().size());
 }
 
+TEST(JsonTest, PlansNameTheirReplicasWhereTheseHaveSeveralWorkers) {
+  Plan plan;
+  plan.rounds = {{"all", {{0, 1, 2, 3}}}};
+  EXPECT_FALSE(json_of(plan).contains("replicas"));
+  plan.replicas = {{0, 1}, {2, 3}};
+  EXPECT_EQ(json_of(plan)["replicas"], Json::parse("[[0, 1], [2, 3]]"));
+}
+
 }  // namespace
 }  // namespace dssync

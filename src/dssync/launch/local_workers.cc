@@ -29,6 +29,7 @@ struct Worker {
   pid_t pid = -1;
   int channel = -1;  // the launcher's end
   bool is_alive = false;
+  std::string given_up{};  // why; empty: it is not
 };
 
 std::string describe_end(int status) {
@@ -122,6 +123,13 @@ class LocalWorkers::Family {
     }
   }
 
+  void give_up(std::size_t rank, const std::string& description) {
+    Worker& worker = workers_.at(rank);
+    if (!worker.is_alive || !worker.given_up.empty()) return;
+    worker.given_up = description;
+    kill(worker.pid, SIGKILL);
+  }
+
   Supervision supervise(const OnLoss& on_loss) {
     while (living() > 0) {
       signals_.wait(deadline_);
@@ -212,7 +220,9 @@ class LocalWorkers::Family {
       int status = 0;
       if (!workers_[i].is_alive || waitpid(workers_[i].pid, &status, WNOHANG) == 0) continue;
       workers_[i].is_alive = false;
-      if (status != 0) {
+      if (!workers_[i].given_up.empty()) {
+        result_.lost.insert(result_.lost.begin(), {static_cast<int>(i), -1, workers_[i].given_up});
+      } else if (status != 0) {
         const int number = WIFSIGNALED(status) ? -1 : WEXITSTATUS(status);
         (number < 0 ? killed : failed).push_back({static_cast<int>(i), number, describe_end(status)});
       }
@@ -223,7 +233,7 @@ class LocalWorkers::Family {
     for (LostWorker& lost : killed) {
       if (stage_ == Stage::kRunning) enter(Stage::kLossNoticed);
       result_.lost.push_back(lost);
-      if (on_loss) on_loss(result_.lost.back());
+      if (on_loss) on_loss(lost);
     }
   }
 
@@ -255,6 +265,10 @@ LocalWorkers::~LocalWorkers() = default;
 void LocalWorkers::broadcast(const std::string& message) { family_->broadcast(message); }
 
 Supervision LocalWorkers::supervise(const OnLoss& on_loss) { return family_->supervise(on_loss); }
+
+void LocalWorkers::give_up(int rank, const std::string& description) {
+  family_->give_up(static_cast<std::size_t>(rank), description);
+}
 
 int LocalWorkers::size() const { return static_cast<int>(family_->workers().size()); }
 

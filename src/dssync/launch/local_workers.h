@@ -51,7 +51,7 @@ struct LostWorker {
 // How it went.
 struct Supervision {
   int interrupted_by = 0;         // the signal that ended it early; 0: none
-  std::vector<LostWorker> lost;   // in the order in which they were noticed: the first one is most likely the cause
+  std::vector<LostWorker> lost;   // the first one is most likely the cause: those given up, then as they were noticed
   std::vector<int> unresponsive;  // ranks that had to be killed
 
   bool went_well() const { return interrupted_by == 0 && lost.empty(); }
@@ -77,6 +77,10 @@ class LocalWorkers {
   // or ends with a status other than 0, unless it was told to end. On SIGINT, SIGTERM or SIGHUP to this process all
   // workers get SIGTERM, and on another SIGINT, SIGKILL.
   Supervision supervise(const OnLoss& on_loss = nullptr);
+
+  // Kills a worker that the others have given up: it is lost, as `description` says. For on_loss. Does nothing to one
+  // that has ended.
+  void give_up(int rank, const std::string& description);
 
   int size() const;
   pid_t pid(int rank) const;

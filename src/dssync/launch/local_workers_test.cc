@@ -97,6 +97,26 @@ TEST(LocalWorkersTest, AKilledWorkerIsNamedAtOnceWhileOthersGoOn) {
   EXPECT_THAT(report.unresponsive, IsEmpty());
 }
 
+TEST(LocalWorkersTest, AWorkerThatOthersGiveUpEndsAtOnceAndIsTheCause) {
+  LocalWorkers workers(
+      2,
+      [](int rank, LauncherChannel&) {
+        if (rank == 1) raise(SIGSTOP);
+        return 1;
+      },
+      kPatient);
+  const Supervision report = workers.supervise([&](const LostWorker& lost) {
+    EXPECT_EQ(lost.rank, 0);
+    workers.give_up(0, "has ended already");
+    workers.give_up(1, "gives no sign of life");
+  });
+  ASSERT_EQ(report.lost.size(), 2U);
+  EXPECT_EQ(report.lost[0].rank, 1);
+  EXPECT_EQ(report.lost[0].description, "gives no sign of life");
+  EXPECT_EQ(report.lost[1].description, "ended with status 1");
+  EXPECT_THAT(report.unresponsive, IsEmpty());
+}
+
 TEST(LocalWorkersTest, AStatusOtherThanZeroIsALoss) {
   LocalWorkers workers(2, [](int rank, LauncherChannel&) { return rank == 1 ? 7 : 0; });
   const Supervision report = workers.supervise();

@@ -127,10 +127,10 @@ double fingerprint(const PlanChange& change) {
   return hash_of(text);
 }
 
-DisagreementOptions steering(const AdaptationOptions& options, int workers) {
+DisagreementOptions steering(const AdaptationOptions& options, double missed) {
   DisagreementOptions result;
   result.permitted = options.disagreement;
-  if (options.overlap) result.missed = 1 - 1.0 / workers;  // the latest step
+  result.missed = missed;
   return result;
 }
 
@@ -143,7 +143,7 @@ PolicyOptions policy_options(const AdaptationOptions& options) {
 }  // namespace
 
 double Adaptation::first_limit(const AdaptationOptions& options) {
-  return options.steer ? DisagreementControl(steering(options, 1)).limit() : options.disagreement;
+  return options.steer ? DisagreementControl(steering(options, 0)).limit() : options.disagreement;
 }
 
 Adaptation::Adaptation(World& world, const Topology& nominal, const AdaptationOptions& options,
@@ -156,10 +156,11 @@ Adaptation::Adaptation(World& world, const Topology& nominal, const AdaptationOp
       policy_([this](const Topology& network) { return plan_for(network); }, options.bytes, policy_options(options)),
       planned_limit_(first_limit(options)),
       program_(std::move(first)) {
-  if (options_.steer) control_.emplace(steering(options_, world.size()));
+  if (options_.steer) control_.emplace(steering(options_, options_.missed));
   policy_.adopt(0, program_->plan, program_->table);
   monitor_.adopt(0, policy_.table());
   counts_ = counts_one_host_each();
+  expect_gradients(nominal);
   thread_ = std::thread([this] { run(); });
 }
 
@@ -214,12 +215,22 @@ void Adaptation::count(IterationRecord& record) const {
   const std::optional<Reading> end = read_interface();
   if (!at_begin_ || !end) return;
   const auto since = [](auto now, auto before) { return static_cast<double>(now) - static_cast<double>(before); };
-  const auto counted = [](double all, double probes) { return std::max(0.0, all - probes); };
+  const auto counted = [](double all, double probes, double gradients) {
+    return std::max(0.0, all - probes - kFraming * gradients);
+  };
   record.counted_seconds = seconds_between(at_begin_->time, end->time);
-  record.counted_out =
-      counted(since(end->interface.sent, at_begin_->interface.sent), since(end->probes.sent, at_begin_->probes.sent));
+  record.counted_out = counted(since(end->interface.sent, at_begin_->interface.sent),
+                               since(end->probes.sent, at_begin_->probes.sent), gradients_out_);
   record.counted_in = counted(since(end->interface.received, at_begin_->interface.received),
-                              since(end->probes.received, at_begin_->probes.received));
+                              since(end->probes.received, at_begin_->probes.received), gradients_in_);
+}
+
+void Adaptation::expect_gradients(const Topology& nominal) {
+  const Cost inside = inside_cost(options_.replicas, nominal, options_.bytes);
+  const auto [out, in] = policy_.table()->cable_of(world_.rank());
+  if (out == kNone) return;
+  gradients_out_ = inside.links[static_cast<std::size_t>(out)].bytes_per_iteration;
+  gradients_in_ = inside.links[static_cast<std::size_t>(in)].bytes_per_iteration;
 }
 
 void Adaptation::add(IterationRecord record) {
@@ -243,7 +254,7 @@ std::optional<ProgramChange> Adaptation::change_at(std::int64_t iteration) {
     explained([&] { std::rethrow_exception(failure); });
   }
   at_begin_ = read_interface();
-  if (!next_ || iteration < next_->iteration) return std::nullopt;
+  if (!next_ || iteration < next_->why.iteration) return std::nullopt;
   return std::exchange(next_, std::nullopt);
 }
 
@@ -309,9 +320,9 @@ void Adaptation::work_off(const std::vector<IterationRecord>& batch) {
 // Everybody has done these iterations: what was in force before a change among them is of the past, unless the change
 // may still be taken back. To connect groups again takes longest when the network is at its worst.
 void Adaptation::retire_past_plan(std::int64_t last_iteration) {
-  if (pending_ && last_iteration >= pending_->iteration) {
-    policy_.adopt(pending_->iteration, pending_->why.plan, pending_->why.table);
-    monitor_.adopt(pending_->iteration, policy_.table());
+  if (pending_ && last_iteration >= pending_->why.iteration) {
+    policy_.adopt(pending_->why.iteration, pending_->why.plan, pending_->why.table);
+    monitor_.adopt(pending_->why.iteration, policy_.table());
     pending_.reset();
   }
   if (pending_ || policy_.on_trial()) return;
@@ -328,16 +339,16 @@ std::optional<PlanChange> Adaptation::decide() {
 }
 
 std::optional<Plan> Adaptation::plan_for(const Topology& network) const {
-  return Planner(network, options_.bytes, options_.group_limit).best(planned_limit_);
+  return Planner(network, options_.bytes, options_.group_limit, options_.replicas).best(planned_limit_);
 }
 
 void Adaptation::prepare(PlanChange why) {
   decision_ = fingerprint(why);
   exchange(Message::kPlan, {});
-  ProgramChange change{0, why, make_plan_program(world_, why.plan, why.table)};
+  ProgramChange change{why, make_plan_program(world_, why.plan, why.table)};
   retire_all_but(*change.program);
   program_ = change.program;
-  change.iteration = agree_on_iteration();
+  change.why.iteration = agree_on_iteration();
   pending_ = change;
   {
     const std::lock_guard lock(mutex_);

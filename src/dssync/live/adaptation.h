@@ -34,8 +34,10 @@ struct AdaptationOptions {
   double bytes = 0;           // of the model, with which groups are lowered
   double disagreement = 0.5;  // the largest S allowed
   int group_limit = 0;
-  bool steer = false;  // the limit on S as well
-  bool overlap = false;
+  std::vector<Group> replicas{};   // of all plans, as Plan::replicas
+  bool steer = false;              // the limit on S as well
+  bool overlap = false;            // averages run beside computing
+  double missed = 0;               // what all plans leave beside their S
   std::vector<Channel> lasting{};  // process groups that are needed whatever the plan
   at::Device device = at::kCPU;
 };
@@ -53,9 +55,8 @@ struct IterationRecord {
   double learning_rate = 0;
 };
 
-// What the training thread is to follow from an iteration on, and why.
+// What the training thread is to follow, and why.
 struct ProgramChange {
-  std::int64_t iteration = 0;
   PlanChange why;
   std::shared_ptr<const PlanProgram> program;
 };
@@ -96,6 +97,7 @@ class Adaptation {
   bool counts_one_host_each();
   std::optional<Reading> read_interface() const;
   void count(IterationRecord& record) const;
+  void expect_gradients(const Topology& nominal);
   void run();
   std::vector<IterationRecord> await_batch();
   void work_off(const std::vector<IterationRecord>& batch);
@@ -120,6 +122,9 @@ class Adaptation {
   // Of the training thread.
   const InterfaceCounter interface_;
   bool counts_ = false;
+  // Bytes that this host's interface carries of an iteration's averages inside exact regions.
+  double gradients_out_ = 0;
+  double gradients_in_ = 0;
   std::optional<Reading> at_begin_;  // of the iteration
 
   // Of the background thread.

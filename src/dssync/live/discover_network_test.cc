@@ -1,6 +1,7 @@
 // Workers as threads measure loopback. What is found on networks with racks: tests/cli/test_discovery.py.
 #include "dssync/live/discover_network.h"
 
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using testing::message_of;
 using testing::run_ranks;
+using testing::run_ranks_losing;
 
 TEST(DiscoverNetworkTest, AllWorkersFindTheSameNetwork) {
   std::vector<std::string> files(3);
@@ -77,6 +79,16 @@ TEST(DiscoverNetworkTest, AWorkerThatFailsEndsItEverywhere) {
       EXPECT_THAT(message_of<PeerError>(discover), HasSubstr("discovering the network: rank 0 failed: ran away"));
     }
   });
+}
+
+TEST(DiscoverNetworkTest, ALostWorkerIsNamedAtOnce) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<std::string> messages =
+      run_ranks_losing(2, "discovery 0", 3, [](World& world) { discover_network(world); });
+  for (const std::size_t rank : {0u, 1u}) {
+    EXPECT_THAT(messages[rank], HasSubstr("discovering the network: rank 2 failed: lost its data"));
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20)) << "the timeout is 60 s";
 }
 
 }  // namespace

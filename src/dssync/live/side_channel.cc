@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <future>
-#include <thread>
 
 #include <ATen/ATen.h>
 
@@ -24,52 +23,7 @@ SideChannel::SideChannel(World& world, at::Device device)
       device_(device),
       channel_(world.channel(world.everyone(), world.unique("beside training"))) {}
 
-// Gloo does not notice that a connection was cut here before an operation began, and waits for its timeout.
-void SideChannel::give_up() {
-  {
-    const std::lock_guard lock(mutex_);
-    given_up_ = true;
-  }
-  constexpr std::chrono::milliseconds kToBegin{20};  // for what has been handed to Gloo's threads
-  std::this_thread::sleep_for(kToBegin);
-  cut(*channel_);
-}
-
-// A group with an operation that Gloo still waits for cannot be closed: it stays in memory.
-SideChannel::~SideChannel() {
-  if (is_stuck_) static_cast<void>(channel_.release());
-}
-
-template <typename Start>
-Work SideChannel::started(Start start) {
-  const std::lock_guard lock(mutex_);
-  if (given_up_) throw Error("given up");
-  return start();
-}
-
-template <typename Start>
-void SideChannel::complete(Start start) {
-  started(start)->wait();
-}
-
-// Gloo lets a send to a connection that others have closed wait for its timeout. Whoever has given up does not.
-template <typename Start>
-void SideChannel::complete_together(Start start) {
-  constexpr std::chrono::milliseconds kLookEvery{100};
-  constexpr int kLooksAfterGivingUp = 10;
-  const Work work = started(start);
-  const auto ended = std::make_shared<std::promise<void>>();
-  work->getFuture()->addCallback([ended](auto&) { ended->set_value(); });
-  const std::future<void> end = ended->get_future();
-  for (int looks = 0; end.wait_for(kLookEvery) != std::future_status::ready;) {
-    const std::lock_guard lock(mutex_);
-    is_stuck_ = given_up_ && ++looks > kLooksAfterGivingUp;
-    if (is_stuck_) throw Error("given up");
-  }
-  work->wait();
-}
-
-// Or cut off, to this size.
+// A longer row is cut off.
 at::Tensor SideChannel::padded(const std::vector<double>& values, std::size_t size) const {
   at::Tensor tensor = at::zeros({static_cast<std::int64_t>(size)}, at::kDouble);
   std::copy_n(values.begin(), std::min(size, values.size()), tensor.data_ptr<double>());
@@ -83,13 +37,13 @@ std::vector<at::Tensor> SideChannel::gather(const at::Tensor& own) {
     at::Tensor input = own.repeat({size_});
     at::Tensor output = at::empty_like(input);
     std::vector<std::int64_t> equal;
-    complete_together([&] { return channel_->alltoall_base(output, input, equal, equal); });
+    channel_->alltoall_base(output, input, equal, equal)->wait();
     return output.cpu().chunk(size_);
   }
   std::vector<at::Tensor> input = {own};
   std::vector<std::vector<at::Tensor>> output(1);
   for (int rank = 0; rank < size_; ++rank) output.front().push_back(at::empty_like(own));
-  complete_together([&] { return channel_->allgather(output, input); });
+  channel_->allgather(output, input)->wait();
   for (at::Tensor& tensor : output.front()) tensor = tensor.cpu();
   return output.front();
 }
@@ -131,11 +85,11 @@ void SideChannel::receive(const ProbeTransfer& transfer, int turns) {
   std::vector<at::Tensor> token = {at::zeros({1}, at::TensorOptions(at::kByte).device(device_))};
   std::vector<at::Tensor> bytes = {
       at::empty({static_cast<std::int64_t>(transfer.bytes)}, at::TensorOptions(at::kByte).device(device_))};
-  complete([&] { return channel_->send(token, transfer.from, kReady); });
+  channel_->send(token, transfer.from, kReady)->wait();
   for (int turn = 0; turn < turns; ++turn) {
-    complete([&] { return channel_->recv(bytes, transfer.from, kBytes); });
+    channel_->recv(bytes, transfer.from, kBytes)->wait();
     received_ += static_cast<std::uint64_t>(transfer.bytes);
-    complete([&] { return channel_->send(token, transfer.from, kDone); });
+    channel_->send(token, transfer.from, kDone)->wait();
   }
 }
 
@@ -144,11 +98,11 @@ std::vector<ProbeSample> SideChannel::send(const ProbeTransfer& transfer, int tu
   std::vector<at::Tensor> bytes = {
       at::zeros({static_cast<std::int64_t>(transfer.bytes)}, at::TensorOptions(at::kByte).device(device_))};
   std::vector<ProbeSample> samples;
-  complete([&] { return channel_->recv(token, transfer.to, kReady); });
+  channel_->recv(token, transfer.to, kReady)->wait();
   for (int turn = 0; turn < turns; ++turn) {
     const Clock::time_point start = Clock::now();
-    complete([&] { return channel_->send(bytes, transfer.to, kBytes); });
-    complete([&] { return channel_->recv(token, transfer.to, kDone); });
+    channel_->send(bytes, transfer.to, kBytes)->wait();
+    channel_->recv(token, transfer.to, kDone)->wait();
     sent_ += static_cast<std::uint64_t>(transfer.bytes);
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     samples.push_back({iteration, transfer.from, transfer.to, transfer.bytes, seconds, turn});

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -20,12 +19,11 @@ class SideChannel {
  public:
   // Collective. Tensors on `device` are what its process group moves.
   SideChannel(World& world, at::Device device);
-  ~SideChannel();
   SideChannel(const SideChannel&) = delete;
   SideChannel& operator=(const SideChannel&) = delete;
 
   // What waits in it fails, here and at the other workers, and so does what comes later. Thread-safe.
-  void give_up();
+  void give_up() { cut(*channel_); }
 
   // What every worker gave, by rank. Lengths may differ.
   std::vector<std::vector<double>> gather(const std::vector<double>& own);
@@ -39,12 +37,6 @@ class SideChannel {
  private:
   at::Tensor padded(const std::vector<double>& values, std::size_t size) const;
   std::vector<at::Tensor> gather(const at::Tensor& own);
-  template <typename Start>
-  Work started(Start start);
-  template <typename Start>
-  void complete(Start start);
-  template <typename Start>
-  void complete_together(Start start);
   void receive(const ProbeTransfer& transfer, int turns);
   std::vector<ProbeSample> send(const ProbeTransfer& transfer, int turns, std::int64_t iteration);
 
@@ -55,9 +47,6 @@ class SideChannel {
   std::size_t longest_ = 1;                 // row so far, with its length; the same on all workers
   std::atomic<std::uint64_t> received_{0};  // by probes
   std::atomic<std::uint64_t> sent_{0};
-  std::mutex mutex_;
-  bool given_up_ = false;
-  bool is_stuck_ = false;  // an operation that nobody waits for any more
 };
 
 }  // namespace dssync

@@ -3,6 +3,7 @@
 
 #include "dssync/base/units.h"
 #include "dssync/method/options.h"
+#include "dssync/method/overlap.h"
 #include "dssync/planner/cost.h"
 #include "dssync/planner/planner.h"
 #include "dssync/topology/topology.h"
@@ -13,15 +14,15 @@ namespace dssync {
 // every parameter.
 double volume_of_average(const SyncOptions& options, int states_per_parameter);
 
-// Of communication alone. `plan` is what ds-sync and local-sgd follow, null for the others (and where it is not known
-// yet: then one ring through everyone, which no plan is slower than). asp and ssp move what ps moves, if nobody waits.
+// Of communication alone, that inside exact regions included. `plan` is what ds-sync and local-sgd follow, null for the
+// others (and where it is not known yet: then one ring through everyone, which no plan is slower than). asp and ssp
+// move what ps moves, if nobody waits.
 Cost method_cost(Method method, const Topology& topology, double bytes, const Plan* plan);
 
-// Of the computing in an iteration; a backward pass computes twice as much.
-inline constexpr double kForwardPart = 1.0 / 3;
-
-// Of an iteration with so much computing: bsp and ps communicate during the backward pass, asp,
-// ssp and ds-sync in line after it, ds-sync overlapped during all of it.
-double iteration_seconds(const SyncOptions& options, const Cost& cost, Seconds compute);
+// Of an iteration with so much computing: bsp and ps communicate during the backward pass, asp, ssp and ds-sync in line
+// after it, ds-sync that combines during all of it, and layered ds-sync (also where the choice is left to it) from the
+// backward pass until the next forward pass needs the result (overlap.h). `inside`: the part of the cost that exact
+// regions have for their gradients, during the backward pass (Plan::inside).
+double iteration_seconds(const SyncOptions& options, const Cost& cost, Seconds compute, const Cost& inside = {});
 
 }  // namespace dssync

@@ -31,9 +31,22 @@ TEST(MethodCostTest, SchedulesFollowTheirPlan) {
   EXPECT_DOUBLE_EQ(method_cost(Method::kDsSync, topology, 8, &plan).seconds_per_iteration, 3);
 }
 
+TEST(MethodCostTest, ExactRegionsPayForTheirGradients) {
+  const Topology topology = two_racks();
+  Plan plan = Planner(topology, 8, 0, {{0, 1, 2, 3}, {4, 5, 6, 7}}).require(0);
+  // 3 s inside the racks, as above, and the 8 bytes over each uplink.
+  const Cost cost = method_cost(Method::kDsSync, topology, 8, &plan);
+  EXPECT_DOUBLE_EQ(cost.seconds_per_iteration, 3 + 8);
+  EXPECT_DOUBLE_EQ(cost.links[static_cast<std::size_t>(topology.node(topology.host_at(0)).up)].bytes_per_iteration,
+                   12 + 8);
+}
+
 TEST(MethodCostTest, AveragesMoveStateWithTheParameters) {
   SyncOptions options;
   EXPECT_DOUBLE_EQ(volume_of_average(options, 0), 1);
+  EXPECT_DOUBLE_EQ(volume_of_average(options, 1), 1.125) << "momentum rotates";
+  EXPECT_DOUBLE_EQ(volume_of_average(options, 2), 1) << "Adam's is inferred";
+  options.state = StateTreatment::kRotating;
   EXPECT_DOUBLE_EQ(volume_of_average(options, 2), 1.25);
   options.state = StateTreatment::kAveraged;
   EXPECT_DOUBLE_EQ(volume_of_average(options, 2), 3);
@@ -46,18 +59,38 @@ TEST(MethodCostTest, AveragesMoveStateWithTheParameters) {
 TEST(MethodCostTest, ComputingHidesWhatTheMethodOverlaps) {
   Cost cost;
   cost.seconds_per_iteration = 5;
-  const auto with = [&](Method method, bool overlap, double compute) {
+  const auto with = [&](Method method, Overlap overlap, double compute) {
     SyncOptions options;
     options.method = method;
     options.overlap = overlap;
     return iteration_seconds(options, cost, Seconds(compute));
   };
-  EXPECT_DOUBLE_EQ(with(Method::kBspRing, false, 3), 1 + 5);
-  EXPECT_DOUBLE_EQ(with(Method::kBspRing, false, 30), 30);
-  EXPECT_DOUBLE_EQ(with(Method::kSsp, false, 3), 8);
-  EXPECT_DOUBLE_EQ(with(Method::kDsSync, false, 3), 8);
-  EXPECT_DOUBLE_EQ(with(Method::kDsSync, true, 3), 5);
-  EXPECT_DOUBLE_EQ(with(Method::kLocalSgd, true, 6), 6);
+  EXPECT_DOUBLE_EQ(with(Method::kBspRing, Overlap::kInLine, 3), 1 + 5);
+  EXPECT_DOUBLE_EQ(with(Method::kBspRing, Overlap::kInLine, 30), 30);
+  EXPECT_DOUBLE_EQ(with(Method::kSsp, Overlap::kInLine, 3), 8);
+  EXPECT_DOUBLE_EQ(with(Method::kDsSync, Overlap::kInLine, 3), 8);
+  EXPECT_DOUBLE_EQ(with(Method::kDsSync, Overlap::kCombine, 3), 5);
+  EXPECT_DOUBLE_EQ(with(Method::kLocalSgd, Overlap::kCombine, 6), 6);
+  // An eighth of the 5 seconds is left after the backward pass.
+  EXPECT_DOUBLE_EQ(with(Method::kDsSync, Overlap::kLayered, 30), 30 + 5.0 / 8);
+}
+
+// Three seconds of gradients: hidden by a backward pass of four, one visible behind one of two.
+TEST(MethodCostTest, GradientsInsideHideInTheBackwardPass) {
+  Cost cost;
+  cost.seconds_per_iteration = 5 + 3;
+  Cost inside;
+  inside.seconds_per_iteration = 3;
+  SyncOptions options;
+  options.overlap = Overlap::kInLine;
+  EXPECT_DOUBLE_EQ(iteration_seconds(options, cost, Seconds(6), inside), 6 + 5);
+  EXPECT_DOUBLE_EQ(iteration_seconds(options, cost, Seconds(3), inside), 1 + 3 + 5);
+  options.overlap = Overlap::kCombine;
+  EXPECT_DOUBLE_EQ(iteration_seconds(options, cost, Seconds(3), inside), 3 + 5);
+  EXPECT_DOUBLE_EQ(iteration_seconds(options, cost, Seconds(9), inside), 9);
+  // The steps of a region wait for all of its gradients; the next forward pass hides some of what follows.
+  options.overlap = Overlap::kLayered;
+  EXPECT_DOUBLE_EQ(iteration_seconds(options, cost, Seconds(6), inside), 6 + 5 - 2);
 }
 
 }  // namespace

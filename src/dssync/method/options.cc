@@ -15,7 +15,9 @@
 namespace dssync {
 namespace {
 
-constexpr std::array<std::pair<StateTreatment, const char*>, 3> kTreatments = {{
+constexpr std::array<std::pair<StateTreatment, const char*>, 5> kTreatments = {{
+    {StateTreatment::kAuto, "auto"},
+    {StateTreatment::kInferred, "inferred"},
     {StateTreatment::kLocal, "local"},
     {StateTreatment::kAveraged, "averaged"},
     {StateTreatment::kRotating, "rotating"},
@@ -106,6 +108,16 @@ std::vector<SyncOption> planning_options() {
                 "NAME",
                 "auto (default) plans; published is the schedule of the DS-Sync paper",
                 {"auto", "published"}}},
+      {.name = "exact_inside",
+       .methods = kPlanned,
+       .get = [](const SyncOptions& options) { return name_of(options.exact_inside); },
+       .set = [](SyncOptions& options,
+                 const std::string& text) { options.exact_inside = exact_inside_from_name(text); },
+       .plans = true,
+       .flag =
+           {"--exact-inside", "LEVEL",
+            "average gradients in every iteration inside each host, rack or site, and parameters between these; auto: "
+            "hosts, and more where that costs no time (default none)"}},
       {.name = "adapt",
        .methods = kPlanned,
        .get = [](const SyncOptions& options) { return options.adapt; },
@@ -128,19 +140,25 @@ std::vector<SyncOption> averaging_options() {
                                                 {"--period", "H", "an average every so many iterations (default 8)"}),
       {.name = "overlap",
        .methods = kScheduled,
-       .get = [](const SyncOptions& options) { return options.overlap; },
-       .set = [](SyncOptions& options, const std::string& text) { options.overlap = switched_on(text); },
-       .flag = {"--overlap", "", "average while the next gradient is computed"},
-       .opposite = {"--in-line", "", "average after each step (default)"}},
+       .get = [](const SyncOptions& options) { return name_of(options.overlap); },
+       .set = [](SyncOptions& options, const std::string& text) { options.overlap = overlap_from_name(text); },
+       .flag = {"--overlap",
+                "MODE",
+                "when to average: layered, while computing goes on with what is averaged already; combine, the values "
+                "before the step; none; auto (default)",
+                {"auto", "layered", "combine", "none"}},
+       .opposite = {"--in-line", "", "as --overlap none: average after each step"}},
       {.name = "state",
        .methods = kPlanned,
        .get = [](const SyncOptions& options) { return name_of(options.state); },
        .set = [](SyncOptions& options, const std::string& text) { options.state = state_treatment_from_name(text); },
-       .flag = {"--optimizer-state",
-                "NAME",
-                "what happens to momentum: rotating (default), averaged, or local",
-                {"local", "averaged", "rotating"},
-                true}},
+       .flag =
+           {"--optimizer-state",
+            "NAME",
+            "what happens to momentum: inferred from how averages move parameters (of Adam), rotating, averaged, or "
+            "local; auto (default): inferred for adam and adamw, otherwise rotating",
+            {"auto", "inferred", "local", "averaged", "rotating"},
+            true}},
       whole_number_option<&SyncOptions::state_period>(
           "state_period", kPlanned, 1,
           {"--state-period",
@@ -148,6 +166,13 @@ std::vector<SyncOption> averaging_options() {
            "with rotating: parts of the state that are averaged in turn, each for a cycle (default 8)",
            {},
            true}),
+      {.name = "noise_correction",
+       .methods = kScheduled,
+       .get = [](const SyncOptions& options) { return options.noise_correction; },
+       .set = [](SyncOptions& options, const std::string& text) { options.noise_correction = switched_on(text); },
+       .flag =
+           {"--noise-correction", "", "let Adam divide by the noise of everyone's mean gradient (default)", {}, true},
+       .opposite = {"--no-noise-correction", "", "let Adam divide by the noise of one worker's gradient", {}, true}},
       whole_number_option<&SyncOptions::warmup_iterations>(
           "sync_warmup_iterations", kScheduled, 0,
           {"--global-warmup",
@@ -184,6 +209,15 @@ StateTreatment state_treatment_from_name(const std::string& name) {
     if (name == known) return treatment;
   }
   throw InputError(fmt::format("expected one of {}, but found '{}'", treatment_names(), name));
+}
+
+StateTreatment resolve(StateTreatment asked, bool is_adam) {
+  if (asked == StateTreatment::kAuto) return is_adam ? StateTreatment::kInferred : StateTreatment::kRotating;
+  if (asked == StateTreatment::kInferred && !is_adam) {
+    throw InputError(
+        "state: only the momentum of Adam and AdamW can be inferred; expected auto, rotating, averaged or local");
+  }
+  return asked;
 }
 
 std::string text_of(const OptionValue& value) {

@@ -11,20 +11,28 @@
 #include <vector>
 
 #include "dssync/method/method.h"
+#include "dssync/method/overlap.h"
+#include "dssync/planner/exact_inside.h"
 #include "dssync/planner/planner.h"
 
 namespace dssync {
 
 // What ds-sync does with the optimizer's state (momentum, Adam's moments).
 enum class StateTreatment {
+  kAuto,      // kInferred for Adam and AdamW, kRotating for others
+  kInferred,  // of Adam: how averages move a worker's parameters tells how its momentum differs from the others'
   kLocal,     // every worker keeps its own
   kAveraged,  // averaged with the parameters, in the same groups
   kRotating,  // one part of `state_period` in turn, each throughout a cycle of the schedule
 };
 
-// "local", "averaged", "rotating"; the other way as for methods.
+// "auto", "inferred", "local", "averaged", "rotating"; the other way as for methods.
 std::string name_of(StateTreatment treatment);
 StateTreatment state_treatment_from_name(const std::string& name);
+
+// What kAuto stands for, with an optimizer that is Adam or AdamW or is not; others are what they are. Throws InputError
+// where momentum is to be inferred from another optimizer's steps.
+StateTreatment resolve(StateTreatment asked, bool is_adam);
 
 struct SyncOptions {
   Method method = Method::kDsSync;
@@ -33,13 +41,17 @@ struct SyncOptions {
   double disagreement = 0.5;
   int group_limit = 0;
   bool published = false;  // the paper's schedule instead of the fastest one
-  bool adapt = false;      // watch the links while training, and plan again where that pays (docs/adaptation.md)
-  bool steer = false;      // with adapt: `disagreement` is the most, less is allowed while steps are large
-  bool overlap = false;    // average while the next gradient is computed (adapt-while-combine)
-  StateTreatment state = StateTreatment::kRotating;
-  int state_period = 8;       // of kRotating: parts
-  int warmup_iterations = 0;  // global averages before the schedule starts
-  // bsp-ring, bsp-hierarchical, ps
+  // Gradients are averaged inside of these regions in every iteration; each is one replica of the plan.
+  ExactInside exact_inside{};
+  Seconds compute{0};  // of an iteration, where it is known beforehand: what exact regions hide behind
+  bool adapt = false;  // watch the links while training, and plan again where that pays (docs/adaptation.md)
+  bool steer = false;  // with adapt: `disagreement` is the most, less is allowed while steps are large
+  Overlap overlap = Overlap::kAuto;
+  StateTreatment state = StateTreatment::kAuto;
+  int state_period = 8;          // of kRotating: parts
+  bool noise_correction = true;  // Adam's steps are made as long as everyone's mean gradient would make them
+  int warmup_iterations = 0;     // global averages before the schedule starts
+  // bsp-ring, bsp-hierarchical, ps, and ds-sync inside exact regions
   std::int64_t bucket_bytes = 1 << 20;
   // local-sgd: a global average every so many iterations
   int period = 8;
@@ -48,6 +60,10 @@ struct SyncOptions {
 
   // What really happens to the optimizer's state, and in how many parts: local-sgd leaves it alone.
   StateTreatment state_treatment() const { return method == Method::kDsSync ? state : StateTreatment::kLocal; }
+  // Whether it travels with the parameters. REQUIRES: state is not kAuto.
+  bool averages_state() const {
+    return state_treatment() == StateTreatment::kAveraged || state_treatment() == StateTreatment::kRotating;
+  }
   int state_parts() const { return state_treatment() == StateTreatment::kRotating ? state_period : 1; }
 };
 
@@ -72,7 +88,7 @@ struct SyncOption {
     std::vector<std::string> names{};  // that the value can have; empty: others
     bool trains = false;               // of `dssync train` alone
   } flag{};
-  // A switch: the one that turns it off.
+  // The switch that turns it off, or sets it to none.
   Flag opposite{};
 
   bool concerns(Method method) const;

@@ -34,20 +34,25 @@ TEST(SyncOptionsTest, EveryMethodHasTheOptionsThatItLooksAt) {
   EXPECT_THAT(names_of({.method = Method::kBspRing}), ElementsAre("bucket_bytes"));
   EXPECT_THAT(names_of({.method = Method::kAsp}), IsEmpty());
   EXPECT_THAT(names_of({.method = Method::kSsp}), ElementsAre("staleness"));
-  EXPECT_THAT(names_of({.method = Method::kLocalSgd}), ElementsAre("period", "overlap", "sync_warmup_iterations"));
-  EXPECT_THAT(names_of({}), ElementsAre("disagreement_limit", "group_limit", "published", "adapt", "steer", "overlap",
-                                        "state", "state_period", "sync_warmup_iterations"));
+  EXPECT_THAT(names_of({.method = Method::kLocalSgd}),
+              ElementsAre("period", "overlap", "noise_correction", "sync_warmup_iterations"));
+  EXPECT_THAT(names_of({}),
+              ElementsAre("disagreement_limit", "group_limit", "published", "exact_inside", "adapt", "steer", "overlap",
+                          "state", "state_period", "noise_correction", "sync_warmup_iterations"));
 }
 
 TEST(SyncOptionsTest, APlanThatIsGivenNeedsNoOptionsOfPlanning) {
-  EXPECT_THAT(names_of({.plan = Plan{}}), ElementsAre("overlap", "state", "state_period", "sync_warmup_iterations"));
+  EXPECT_THAT(names_of({.plan = Plan{}}),
+              ElementsAre("overlap", "state", "state_period", "noise_correction", "sync_warmup_iterations"));
 }
 
 TEST(SyncOptionsTest, TextsBecomeValuesAndBack) {
   SyncOptions options;
   for (const auto& [name, text] : std::vector<std::pair<std::string, std::string>>{{"disagreement_limit", "0.25"},
                                                                                    {"group_limit", "4"},
+                                                                                   {"exact_inside", "rack"},
                                                                                    {"adapt", "on"},
+                                                                                   {"overlap", "layered"},
                                                                                    {"state", "averaged"},
                                                                                    {"state_period", "6"},
                                                                                    {"staleness", "0"},
@@ -56,6 +61,7 @@ TEST(SyncOptionsTest, TextsBecomeValuesAndBack) {
   }
   EXPECT_EQ(options.disagreement, 0.25);
   EXPECT_EQ(options.group_limit, 4);
+  EXPECT_EQ(options.exact_inside, exact_inside_from_name("rack"));
   EXPECT_TRUE(options.adapt);
   EXPECT_EQ(options.state, StateTreatment::kAveraged);
   EXPECT_EQ(options.state_period, 6);
@@ -63,7 +69,7 @@ TEST(SyncOptionsTest, TextsBecomeValuesAndBack) {
   EXPECT_EQ(options.bucket_bytes, 2'000'000);
   std::vector<std::string> texts;
   for (const auto& [name, value] : values_of(options)) texts.push_back(text_of(value));
-  EXPECT_THAT(texts, ElementsAre("0.25", "4", "off", "on", "off", "off", "averaged", "6", "0"));
+  EXPECT_THAT(texts, ElementsAre("0.25", "4", "off", "rack", "on", "off", "layered", "averaged", "6", "on", "0"));
 }
 
 TEST(SyncOptionsTest, ALimitMayBeTheMostThatSteeringAllows) {
@@ -77,8 +83,10 @@ TEST(SyncOptionsTest, BadTextsAreNamed) {
   EXPECT_EQ(problem_of("disagreement_limit", "-1"),
             "disagreement_limit: expected a number of at least 0, such as 0.5, but found '-1'");
   EXPECT_EQ(problem_of("group_limit", "1"), "group_limit: expected a whole number of at least 2, but found '1'");
-  EXPECT_EQ(problem_of("state", "x"), "state: expected one of local, averaged, rotating, but found 'x'");
-  EXPECT_EQ(problem_of("overlap", "yes"), "overlap: expected on or off, but found 'yes'");
+  EXPECT_EQ(problem_of("exact_inside", "shelf"),
+            "exact_inside: expected none, host, rack, site, the number of a level, or auto, but found 'shelf'");
+  EXPECT_EQ(problem_of("state", "x"), "state: expected one of auto, inferred, local, averaged, rotating, but found 'x'");
+  EXPECT_EQ(problem_of("overlap", "yes"), "overlap: expected one of auto, layered, combine, none, but found 'yes'");
   EXPECT_EQ(problem_of("speed", "1"), "there is no option 'speed'");
 }
 

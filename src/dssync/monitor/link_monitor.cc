@@ -43,8 +43,6 @@ constexpr double kSlowProbe = 3;
 constexpr double kAsSlow = 1.2;
 // What was heard so many windows ago is still true.
 constexpr std::int64_t kFresh = 4;
-// Bytes on an interface for each byte of an average, at most: headers, acknowledgements, some that are sent again.
-constexpr double kFraming = 1.1;
 
 }  // namespace
 

@@ -17,7 +17,7 @@ struct PlanChange {
   Topology network;  // to lower it on: the estimated one
   // The plan's stages on that network, to be carried out and watched. Null where only a report is wanted.
   std::shared_ptr<const StageTable> table{};
-  std::int64_t iteration = 0;  // the last one that was known of
+  std::int64_t iteration = 0;  // the first that follows it, counted from 0: the next one, until workers agree on one
   double seconds_before = 0;   // per iteration, expected of the plan in force on this network
   double seconds_after = 0;    // of the new one
   struct LinkChange {

@@ -235,7 +235,7 @@ std::shared_ptr<const ReplanPolicy::Candidate> ReplanPolicy::ask(const Topology&
   } else {
     std::optional<Plan> plan = plan_(network);
     std::shared_ptr<const StageTable> table;
-    if (plan) table = std::make_shared<StageTable>(plan->rounds, plan->shards, network, bytes_);
+    if (plan) table = std::make_shared<StageTable>(plan->rounds, plan->shards, network, bytes_, plan->replicas);
     candidate = std::make_shared<Candidate>(Candidate{network, std::move(plan), std::move(table)});
   }
   known.push_front(candidate);
@@ -263,7 +263,7 @@ std::optional<PlanChange> ReplanPolicy::regret(const LinkMonitor& monitor) {
       .plan = before.plan,
       .network = before.table->network(),
       .table = before.table,
-      .iteration = monitor.last_iteration(),
+      .iteration = monitor.last_iteration() + 1,
       .seconds_before = now,
       .seconds_after = before.seconds,
       .explanation =
@@ -421,7 +421,7 @@ PlanChange ReplanPolicy::propose(const LinkMonitor& monitor, const Candidate& ca
   PlanChange result{.plan = *candidate.plan,
                     .network = candidate.network,
                     .table = candidate.table,
-                    .iteration = monitor.last_iteration(),
+                    .iteration = monitor.last_iteration() + 1,
                     .seconds_before = iteration_seconds(*state_->table, candidate.network, compute),
                     .seconds_after = iteration_seconds(*candidate.table, candidate.network, compute)};
   for (std::size_t link = 0; link < result.network.links().size(); ++link) {

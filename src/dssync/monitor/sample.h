@@ -22,6 +22,9 @@ struct StageSample {
   auto operator<=>(const StageSample&) const = default;
 };
 
+// Bytes on an interface for each byte of an average, at most: headers, acknowledgements, some that are sent again.
+inline constexpr double kFraming = 1.1;
+
 // One iteration of one worker.
 struct WorkerSample {
   std::int64_t iteration = 0;
@@ -29,7 +32,8 @@ struct WorkerSample {
   double compute_seconds = 0;  // of the iteration, without waiting for averages
   double sync_seconds = 0;     // in which at least one operation of any stage was under way
   // What the interface of the worker's host carried from the iteration's begin to its end, whoever sent it, but for
-  // this worker's probes; and how long that took. 0 seconds: nobody counts.
+  // this worker's probes and the averages of gradients inside exact regions; and how long that took. 0 seconds: nobody
+  // counts.
   double counted_seconds = 0;
   double counted_out = 0;  // bytes
   double counted_in = 0;

@@ -89,8 +89,10 @@ Cost cost_of(const Cycle& cycle, const std::vector<RoundLoad>& distinct, int sha
 const CostBook::Entry& CostBook::entry_of(const Group& group, double bytes) {
   const auto [page, is_new] = pages_.try_emplace(group);
   if (is_new) {
-    page->second.ring = lower_to_ring(group, topology_);
-    page->second.hierarchy = lower_hierarchically(group, topology_);
+    const bool is_of_single_workers = replicas_.count_in(group) == static_cast<int>(group.size());
+    if (is_of_single_workers) page->second.ring = lower_to_ring(group, topology_);
+    page->second.hierarchy =
+        is_of_single_workers ? lower_hierarchically(group, topology_) : lower_across(group, topology_, replicas_);
   }
   auto entry = page->second.entries.find(bytes);
   if (entry == page->second.entries.end()) {
@@ -100,10 +102,12 @@ const CostBook::Entry& CostBook::entry_of(const Group& group, double bytes) {
 }
 
 CostBook::Entry CostBook::make_entry(Page& page, double bytes) const {
-  GroupLoad ring = dssync::load_of(page.ring, topology_, bytes);
   GroupLoad hierarchy = dssync::load_of(page.hierarchy, topology_, bytes);
-  if (prefers_ring(ring.duration(topology_), hierarchy.duration(topology_))) {
-    return {std::move(ring), 0};
+  if (page.ring) {
+    GroupLoad ring = dssync::load_of(*page.ring, topology_, bytes);
+    if (prefers_ring(ring.duration(topology_), hierarchy.duration(topology_))) {
+      return {std::move(ring), 0};
+    }
   }
   if (!page.other_phases) {
     page.other_phases = other_phases(page.hierarchy, topology_);
@@ -138,8 +142,28 @@ Cost CostBook::cost_of(const Schedule& schedule, int shards, double bytes) {
   return dssync::cost_of(cycle, loads, shards, topology_);
 }
 
-Cost cost_of(const Schedule& schedule, int shards, const Topology& topology, double bytes) {
-  return CostBook(topology).cost_of(schedule, shards, bytes);
+Cost cost_of(const Schedule& schedule, int shards, const Topology& topology, double bytes,
+             const std::vector<Group>& replicas) {
+  return CostBook(topology, Replicas(topology, replicas)).cost_of(schedule, shards, bytes);
+}
+
+Cost sum_of(const Cost& a, const Cost& b, const Topology& topology) {
+  Cost sum = a;
+  sum.seconds_per_iteration += b.seconds_per_iteration;
+  sum.latency_seconds += b.latency_seconds;
+  sum.pipeline_seconds += b.pipeline_seconds;
+  for (std::size_t link = 0; link < b.links.size(); ++link) {
+    sum.links[link].bytes_per_iteration += b.links[link].bytes_per_iteration;
+  }
+  find_bottleneck(sum, topology);
+  return sum;
+}
+
+Cost inside_cost(const std::vector<Group>& replicas, const Topology& topology, double bytes) {
+  if (!replicas.empty()) return cost_of({{"inside", replicas}}, 1, topology, bytes);
+  Cost nothing;
+  nothing.links.resize(topology.links().size());
+  return nothing;
 }
 
 Cost cost_of(const Lowering& lowering, const Topology& topology, double bytes) {

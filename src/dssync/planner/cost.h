@@ -9,8 +9,10 @@
 
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "dssync/planner/replicas.h"
 #include "dssync/planner/schedule.h"
 #include "dssync/planner/stages.h"
 #include "dssync/planner/traffic.h"
@@ -50,8 +52,9 @@ Cost cost_of(const Cycle& cycle, const std::vector<RoundLoad>& distinct, int sha
 // The costs of many schedules on one network. What a group puts on it is worked out once. Not thread-safe.
 class CostBook {
  public:
-  // The topology must outlive the book.
-  explicit CostBook(const Topology& topology) : topology_(topology) {}
+  // The topology must outlive the book. Groups are unions of replicas.
+  explicit CostBook(const Topology& topology) : CostBook(topology, Replicas(topology)) {}
+  CostBook(const Topology& topology, Replicas replicas) : topology_(topology), replicas_(std::move(replicas)) {}
 
   // With every group lowered as suits the network best. REQUIRES: schedule not empty; 1 <= shards.
   Cost cost_of(const Schedule& schedule, int shards, double bytes);
@@ -65,7 +68,7 @@ class CostBook {
     double other_phases = 0;  // as in RoundLoad
   };
   struct Page {
-    Lowering ring;
+    std::optional<Lowering> ring;  // nothing where replicas have several workers
     Lowering hierarchy;
     std::optional<double> other_phases;  // of the hierarchy
     std::map<double, Entry> entries;     // by bytes
@@ -76,11 +79,19 @@ class CostBook {
   RoundLoad load_of_round(const Round& round, double bytes);
 
   const Topology& topology_;
+  const Replicas replicas_;
   std::map<Group, Page> pages_;
 };
 
-// The same for one schedule.
-Cost cost_of(const Schedule& schedule, int shards, const Topology& topology, double bytes);
+// The same for one schedule, of these replicas; none: every worker is one.
+Cost cost_of(const Schedule& schedule, int shards, const Topology& topology, double bytes,
+             const std::vector<Group>& replicas = {});
+
+// Of both, one after the other, in every iteration.
+Cost sum_of(const Cost& a, const Cost& b, const Topology& topology);
+
+// One exact average inside each of these groups per iteration; without any, all zero.
+Cost inside_cost(const std::vector<Group>& replicas, const Topology& topology, double bytes);
 
 // Of one average per iteration that is carried out like this.
 Cost cost_of(const Lowering& lowering, const Topology& topology, double bytes);

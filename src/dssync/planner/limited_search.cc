@@ -14,7 +14,6 @@
 #include "dssync/planner/cadence.h"
 #include "dssync/planner/grid.h"
 #include "dssync/planner/rounds.h"
-#include "dssync/topology/regions.h"
 
 namespace dssync {
 namespace {
@@ -377,9 +376,9 @@ class Tinkerer {
 };
 
 // The base's rounds with idle ones spread evenly between them.
-Schedule with_idle(const Schedule& rounds, int idle, const Topology& topology) {
+Schedule with_idle(const Schedule& rounds, int idle, const Replicas& replicas) {
   const std::size_t total = rounds.size() + index(idle);
-  const Round nobody = make_round({}, topology);
+  const Round nobody = make_round({}, replicas);
   Schedule result;
   result.reserve(total);
   for (std::size_t t = 0, next = 0; t < total; ++t) {
@@ -398,19 +397,20 @@ Schedule with_idle(const Schedule& rounds, int idle, const Topology& topology) {
 
 }  // namespace
 
-LimitedSearch::LimitedSearch(const Topology& topology, double bytes, int group_limit, CostBook& costs)
-    : topology_(topology) {
-  const std::vector<Region> regions = find_regions(topology);
+LimitedSearch::LimitedSearch(const Topology& topology, const Replicas& replicas, double bytes, int group_limit,
+                             CostBook& costs)
+    : replicas_(replicas) {
+  const std::vector<Region> regions = find_regions(topology, replicas);
   int depth = 0;
   for (const Region& region : regions) {
     depth = std::max(depth, region.depth);
   }
   std::vector<std::vector<Division>> cycles;
-  for (const Recipe& recipe : recipes(group_limit, topology.workers(), depth)) {
+  for (const Recipe& recipe : recipes(group_limit, replicas.count(), depth)) {
     cycles.push_back(Cook(pruned(regions, recipe.depth), recipe).rounds());
   }
-  if (topology.workers() <= kFewWorkers) {
-    cycles.push_back(Tinkerer(topology.workers(), group_limit).tinker());
+  if (replicas.count() <= kFewWorkers) {
+    cycles.push_back(Tinkerer(replicas.count(), group_limit).tinker());
   }
   std::sort(cycles.begin(), cycles.end());
   cycles.erase(std::unique(cycles.begin(), cycles.end()), cycles.end());
@@ -418,10 +418,10 @@ LimitedSearch::LimitedSearch(const Topology& topology, double bytes, int group_l
   for (const std::vector<Division>& cycle : cycles) {
     Base base;
     for (const Division& division : cycle) {
-      base.rounds.push_back(make_round(division, topology));
+      base.rounds.push_back(make_round(division, replicas));
     }
     base.cycle_norm =
-        topology.workers() > kMeasuredWorkers ? cycle_norm(base.rounds, topology.workers(), kSlowMixing) : 0;
+        replicas.workers() > kMeasuredWorkers ? cycle_norm(base.rounds, replicas.workers(), kSlowMixing) : 0;
     if (base.cycle_norm > kSlowMixing) {
       continue;
     }
@@ -441,12 +441,12 @@ double LimitedSearch::disagreement_with(Base& base, int idle, double limit) {
   if (const auto known = base.disagreement.find(idle); known != base.disagreement.end()) {
     return known->second;
   }
-  const Schedule schedule = with_idle(base.rounds, idle, topology_);
-  const double floor = disagreement_floor(schedule, topology_.workers());
+  const Schedule schedule = with_idle(base.rounds, idle, replicas_);
+  const double floor = disagreement_floor(schedule, replicas_.workers());
   if (floor > limit) {
     return floor;
   }
-  const double measured = estimate_disagreement(schedule, topology_.workers(), base.cycle_norm);
+  const double measured = estimate_disagreement(schedule, replicas_.workers(), base.cycle_norm);
   base.disagreement.emplace(idle, measured);
   return measured;
 }
@@ -508,7 +508,7 @@ std::optional<Found> LimitedSearch::best(double disagreement) {
 
 Found LimitedSearch::realize(const Base& base, int idle) const {
   const int length = static_cast<int>(base.rounds.size()) + idle;
-  return {with_idle(base.rounds, idle, topology_), base.is_interleaved(idle) ? length : 1};
+  return {with_idle(base.rounds, idle, replicas_), base.is_interleaved(idle) ? length : 1};
 }
 
 double LimitedSearch::smallest_disagreement() {
@@ -517,7 +517,7 @@ double LimitedSearch::smallest_disagreement() {
   }
   std::vector<std::pair<double, Base*>> by_floor;
   for (Base& base : bases_) {
-    by_floor.emplace_back(disagreement_floor(base.rounds, topology_.workers()), &base);
+    by_floor.emplace_back(disagreement_floor(base.rounds, replicas_.workers()), &base);
   }
   std::stable_sort(by_floor.begin(), by_floor.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   double least = std::numeric_limits<double>::infinity();
@@ -529,7 +529,7 @@ double LimitedSearch::smallest_disagreement() {
     }
   }
   // That was an estimate; now exactly.
-  smallest_ = {steady_disagreement(best->rounds, topology_.workers()), best};
+  smallest_ = {steady_disagreement(best->rounds, replicas_.workers()), best};
   return smallest_->first;
 }
 

@@ -1,5 +1,5 @@
-// The search under a group limit. Whole regions may be too large to average at once; then their workers are shuffled in
-// grids, and regions meet through delegates. docs/planner.md lists the family that is searched. Not thread-safe: it
+// The search under a group limit. Whole regions may be too large to average at once; then their replicas are shuffled
+// in grids, and regions meet through delegates. docs/planner.md lists the family that is searched. Not thread-safe: it
 // remembers what it measured.
 #pragma once
 
@@ -11,14 +11,15 @@
 #include "dssync/planner/cost.h"
 #include "dssync/planner/mixing.h"
 #include "dssync/planner/nested_search.h"
+#include "dssync/planner/replicas.h"
 #include "dssync/topology/topology.h"
 
 namespace dssync {
 
 class LimitedSearch {
  public:
-  // REQUIRES: 2 <= group_limit. The topology must outlive the search.
-  LimitedSearch(const Topology& topology, double bytes, int group_limit, CostBook& costs);
+  // group_limit: so many replicas. REQUIRES: 2 <= group_limit. The replicas must outlive the search.
+  LimitedSearch(const Topology& topology, const Replicas& replicas, double bytes, int group_limit, CostBook& costs);
 
   // The fastest schedule of the family with S <= disagreement, if there is one.
   std::optional<Found> best(double disagreement);
@@ -45,7 +46,7 @@ class LimitedSearch {
   int most_idle(Base& base, int least, double limit);
   Found realize(const Base& base, int idle) const;
 
-  const Topology& topology_;
+  const Replicas& replicas_;
   std::vector<Base> bases_;
   std::optional<std::pair<double, const Base*>> smallest_;  // the smallest S, and whose it is
 };

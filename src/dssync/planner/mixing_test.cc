@@ -14,7 +14,7 @@
 namespace dssync {
 namespace {
 
-Round of(const Division& groups, int workers) { return make_round(groups, testing::flat(workers)); }
+Round of(const Division& groups, int workers) { return make_round(groups, Replicas(testing::flat(workers))); }
 
 // Ranks [first, first + count).
 std::vector<int> run(int first, int count) {

@@ -21,7 +21,6 @@
 #include "dssync/planner/cadence.h"
 #include "dssync/planner/grid.h"
 #include "dssync/planner/rounds.h"
-#include "dssync/topology/regions.h"
 
 namespace dssync {
 namespace {
@@ -57,8 +56,13 @@ double rounded(double value) {
 
 class NestedSearch::Model {
  public:
-  Model(const Topology& topology, double bytes, CostBook& costs)
-      : topology_(topology), bytes_(bytes), costs_(costs), regions_(find_regions(topology)), models_(regions_.size()) {
+  Model(const Topology& topology, const Replicas& replicas, double bytes, CostBook& costs)
+      : topology_(topology),
+        replicas_(replicas),
+        bytes_(bytes),
+        costs_(costs),
+        regions_(find_regions(topology, replicas)),
+        models_(regions_.size()) {
     std::vector<Row> by_link(topology.links().size());
     std::vector<int> innermost(topology.links().size(), kNone);
     for (std::size_t r = 0; r < regions_.size(); ++r) {
@@ -82,7 +86,7 @@ class NestedSearch::Model {
 
   Found best(double limit) {
     if (regions_.front().parts() < 2) {
-      return {{make_round({}, topology_)}, 1};
+      return {{make_round({}, replicas_)}, 1};
     }
     std::optional<Candidate> interleaved = search(limit, false);
     Found found = realize(*interleaved);
@@ -103,7 +107,7 @@ class NestedSearch::Model {
   // One way for a region to average: its parts as a whole (way 0), or along a digit of a grid (way 1 + index of the
   // grid).
   struct Way {
-    std::vector<Division> axes;  // positions; one division per digit, just one for the whole
+    std::vector<Division> axes;  // of replicas; one division per digit, just one for the whole
     double latency = 0;          // seconds
   };
 
@@ -170,8 +174,10 @@ class NestedSearch::Model {
     RegionModel& model = models_[index(r)];
     const std::vector<std::vector<int>> parts = parts_of(region);
     model.shape.parts = static_cast<int>(parts.size());
-    const bool alike = std::all_of(parts.begin(), parts.end(),
-                                   [&](const std::vector<int>& part) { return part.size() == parts.front().size(); });
+    const auto workers_of = [&](const std::vector<int>& part) { return replicas_.ranks_of(part).size(); };
+    const bool alike = std::all_of(parts.begin(), parts.end(), [&](const std::vector<int>& part) {
+      return workers_of(part) == workers_of(parts.front());
+    });
     if (alike) {
       model.shape.grids = grids_of(model.shape.parts);
     }
@@ -196,8 +202,8 @@ class NestedSearch::Model {
     for (const int child : region.children) {
       parts.push_back(regions_[index(child)].members);
     }
-    for (const int position : region.loose) {
-      parts.push_back({position});
+    for (const int replica : region.loose) {
+      parts.push_back({replica});
     }
     return parts;
   }
@@ -211,8 +217,8 @@ class NestedSearch::Model {
     for (const Division& division : way.axes) {
       std::map<LinkId, double> loads;
       double latency = 0;
-      for (const std::vector<int>& positions : division) {
-        const Group group = ranks_at(positions, topology_);
+      for (const std::vector<int>& members : division) {
+        const Group group = replicas_.ranks_of(members);
         const GroupLoad& load = costs_.load_of(group, bytes_);
         latency = std::max(latency, load.latency.count());
         duration = std::max(duration, load.duration(topology_).count());
@@ -414,7 +420,7 @@ class NestedSearch::Model {
   Found realize(const Candidate& candidate) const {
     Found found;
     for (int slot = 0; slot < candidate.length; ++slot) {
-      RoundBuilder builder(topology_);
+      RoundBuilder builder(replicas_);
       enter(0, candidate.root, slot, builder);
       found.rounds.push_back(builder.finish());
     }
@@ -445,6 +451,7 @@ class NestedSearch::Model {
   }
 
   const Topology& topology_;
+  const Replicas& replicas_;
   const double bytes_;
   CostBook& costs_;
   const std::vector<Region> regions_;
@@ -454,8 +461,8 @@ class NestedSearch::Model {
   std::vector<std::vector<OpenRow>> open_rows_;  // by depth; while `choose_cadences` looks at a region
 };
 
-NestedSearch::NestedSearch(const Topology& topology, double bytes, CostBook& costs)
-    : model_(std::make_unique<Model>(topology, bytes, costs)) {}
+NestedSearch::NestedSearch(const Topology& topology, const Replicas& replicas, double bytes, CostBook& costs)
+    : model_(std::make_unique<Model>(topology, replicas, bytes, costs)) {}
 NestedSearch::~NestedSearch() = default;
 
 Found NestedSearch::best(double disagreement) { return model_->best(disagreement); }

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "dssync/planner/cost.h"
+#include "dssync/planner/replicas.h"
 #include "dssync/planner/schedule.h"
 #include "dssync/topology/topology.h"
 
@@ -20,8 +21,8 @@ struct Found {
 
 class NestedSearch {
  public:
-  // The topology and the book must outlive the search.
-  NestedSearch(const Topology& topology, double bytes, CostBook& costs);
+  // The topology, the replicas and the book, which is of both, must outlive the search.
+  NestedSearch(const Topology& topology, const Replicas& replicas, double bytes, CostBook& costs);
   ~NestedSearch();
 
   // The fastest schedule with S <= disagreement. One always exists: everyone averages in every round.

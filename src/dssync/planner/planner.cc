@@ -14,13 +14,24 @@
 
 namespace dssync {
 
+int Plan::replica_count() const {
+  if (!replicas.empty()) return static_cast<int>(replicas.size());
+  std::size_t workers = 0;
+  for (const Group& group : rounds.front().groups) workers += group.size();
+  return static_cast<int>(workers);
+}
+
 class Planner::Search {
  public:
-  Search(const Topology& topology, double bytes, int group_limit)
-      : topology_(topology), bytes_(bytes), group_limit_(group_limit), costs_(topology) {}
+  Search(const Topology& topology, double bytes, int group_limit, const std::vector<Group>& replicas)
+      : topology_(topology),
+        replicas_(topology, replicas),
+        bytes_(bytes),
+        group_limit_(group_limit),
+        costs_(topology, replicas_) {}
 
   int group_limit() const { return group_limit_; }
-  bool is_limited() const { return group_limit_ != 0 && group_limit_ < topology_.workers(); }
+  bool is_limited() const { return group_limit_ != 0 && group_limit_ < replicas_.count(); }
 
   std::optional<Plan> best(double disagreement) {
     std::optional<Found> found =
@@ -31,15 +42,14 @@ class Planner::Search {
   double smallest_disagreement() { return is_limited() ? limited().smallest_disagreement() : 0; }
 
   Plan published() {
-    const int workers = topology_.workers();
-    const int root = static_cast<int>(std::ceil(std::sqrt(static_cast<double>(workers)) - 1e-9));
+    const int root = static_cast<int>(std::ceil(std::sqrt(static_cast<double>(replicas_.count())) - 1e-9));
     const int group = group_limit_ != 0 ? group_limit_ : std::max(2, root);
     Found found;
-    for (const Division& division : mixing_rounds(workers, group)) {
-      found.rounds.push_back(make_round(division, topology_));
+    for (const Division& division : mixing_rounds(replicas_.count(), group)) {
+      found.rounds.push_back(make_round(division, replicas_));
     }
-    if (found.rounds.empty()) {  // a single worker
-      found.rounds.push_back(make_round({}, topology_));
+    if (found.rounds.empty()) {  // a single replica
+      found.rounds.push_back(make_round({}, replicas_));
     }
     return measure(std::move(found));
   }
@@ -47,14 +57,14 @@ class Planner::Search {
  private:
   LimitedSearch& limited() {
     if (!limited_) {
-      limited_.emplace(topology_, bytes_, group_limit_, costs_);
+      limited_.emplace(topology_, replicas_, bytes_, group_limit_, costs_);
     }
     return *limited_;
   }
 
   NestedSearch& nested() {
     if (!nested_) {
-      nested_.emplace(topology_, bytes_, costs_);
+      nested_.emplace(topology_, replicas_, bytes_, costs_);
     }
     return *nested_;
   }
@@ -65,10 +75,13 @@ class Planner::Search {
     plan.shards = found.shards;
     plan.mixing = measure_mixing(plan.rounds, topology_.workers());
     plan.cost = costs_.cost_of(plan.rounds, plan.shards, bytes_);
+    if (replicas_.has_regions()) plan.replicas = replicas_.groups();
+    plan.inside = inside_cost(plan.replicas, topology_, bytes_);
     return plan;
   }
 
   const Topology& topology_;
+  const Replicas replicas_;
   const double bytes_;
   const int group_limit_;
   CostBook costs_;
@@ -76,7 +89,7 @@ class Planner::Search {
   std::optional<LimitedSearch> limited_;
 };
 
-Planner::Planner(const Topology& topology, double bytes, int group_limit) {
+Planner::Planner(const Topology& topology, double bytes, int group_limit, const std::vector<Group>& replicas) {
   if (!(bytes > 0) || !std::isfinite(bytes)) {
     throw InputError(fmt::format("cannot plan for {} bytes; expected a positive number", bytes));
   }
@@ -84,7 +97,7 @@ Planner::Planner(const Topology& topology, double bytes, int group_limit) {
     throw InputError(
         fmt::format("cannot plan for groups of at most {}; expected 2 or more, or 0 for no limit", group_limit));
   }
-  search_ = std::make_unique<Search>(topology, bytes, group_limit);
+  search_ = std::make_unique<Search>(topology, bytes, group_limit, replicas);
 }
 
 Planner::~Planner() = default;

@@ -8,6 +8,7 @@
 
 #include "dssync/planner/cost.h"
 #include "dssync/planner/mixing.h"
+#include "dssync/planner/replicas.h"
 #include "dssync/planner/schedule.h"
 #include "dssync/topology/topology.h"
 
@@ -18,14 +19,22 @@ struct Plan {
   int shards = 1;
   Mixing mixing;
   Cost cost;
+  // Workers that average their gradients in every iteration, and so are one replica of the schedule: its groups are
+  // unions of these, and its averages take their values as equal. None: every worker is a replica.
+  std::vector<Group> replicas{};
+  Cost inside{};  // of averaging the gradients inside of them, in every iteration
+
+  int replica_count() const;
 };
 
 // Not thread-safe: it remembers what it worked out for one limit to answer the next one sooner.
 class Planner {
  public:
-  // group_limit: the largest group allowed; 0 for none. The topology must outlive the planner.
-  // Throws InputError unless bytes > 0 and group_limit is 0 or at least 2 (1 is allowed for a single worker).
-  Planner(const Topology& topology, double bytes, int group_limit = 0);
+  // group_limit: the largest group allowed, in replicas; 0 for none. replicas: as in Plan; a plan's S and its costs are
+  // those of all workers. The topology must outlive the planner.
+  // Throws InputError unless bytes > 0, group_limit is 0 or at least 2 (1 is allowed for a single worker), and the
+  // replicas are places of the network.
+  Planner(const Topology& topology, double bytes, int group_limit = 0, const std::vector<Group>& replicas = {});
   ~Planner();
 
   // The fastest plan whose S is at most `disagreement`; nothing where the group limit allows no such plan.
@@ -39,7 +48,7 @@ class Planner {
   double smallest_disagreement();
 
   // The published schedule: equal groups shuffled as a grid, one shard. Groups of at most the group limit or, without
-  // one, of at most the square root of the number of workers, rounded up.
+  // one, of at most the square root of the number of replicas, rounded up.
   Plan published();
 
  private:

@@ -44,16 +44,6 @@ std::string list(const std::vector<std::string>& names) {
 
 }  // namespace
 
-Group ranks_at(const std::vector<int>& positions, const Topology& topology) {
-  Group group;
-  group.reserve(positions.size());
-  for (const int position : positions) {
-    group.push_back(topology.rank_at(position));
-  }
-  std::sort(group.begin(), group.end());
-  return group;
-}
-
 Division union_of(const Division& division, const std::vector<std::vector<int>>& parts) {
   Division result;
   for (const std::vector<int>& group : division) {
@@ -69,7 +59,7 @@ Division union_of(const Division& division, const std::vector<std::vector<int>>&
 
 void RoundBuilder::add(const Division& groups, const std::string& where) {
   for (const std::vector<int>& group : groups) {
-    groups_.push_back(ranks_at(group, topology_));
+    groups_.push_back(replicas_.ranks_of(group));
   }
   const bool whole = groups.size() == 1;
   const std::string what = whole ? "whole" : describe(groups);
@@ -85,7 +75,7 @@ void RoundBuilder::add(const Division& groups, const std::string& where) {
 
 Round RoundBuilder::finish() {
   Round round;
-  const auto workers = static_cast<std::size_t>(topology_.workers());
+  const auto workers = static_cast<std::size_t>(replicas_.workers());
   if (groups_.size() == 1 && groups_.front().size() == workers && workers > 1) {
     round.label = "all";
   } else if (places_.empty()) {
@@ -103,18 +93,18 @@ Round RoundBuilder::finish() {
     }
   }
   round.groups = std::move(groups_);
-  for (std::size_t rank = 0; rank < workers; ++rank) {
-    if (!seen[rank]) {
-      round.groups.push_back({static_cast<Rank>(rank)});
+  for (const Group& alone : replicas_.groups()) {
+    if (!seen[static_cast<std::size_t>(alone.front())]) {
+      round.groups.push_back(alone);
     }
   }
   std::sort(round.groups.begin(), round.groups.end());
   return round;
 }
 
-Round make_round(const Division& groups, const Topology& topology) {
-  RoundBuilder builder(topology);
-  const bool whole = groups.size() == 1 && groups.front().size() == static_cast<std::size_t>(topology.workers());
+Round make_round(const Division& groups, const Replicas& replicas) {
+  RoundBuilder builder(replicas);
+  const bool whole = groups.size() == 1 && groups.front().size() == static_cast<std::size_t>(replicas.count());
   builder.add(groups, whole ? "" : "the network");
   return builder.finish();
 }

@@ -1,6 +1,8 @@
 // Turns and checks of a schedule.
 #include "dssync/planner/schedule.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "dssync/base/error.h"
@@ -18,7 +20,16 @@ Cycle::Cycle(const Schedule& schedule) {
       distinct_.push_back(round);
     }
     kinds_.push_back(kind);
+    is_common_.push_back(schedule[round].groups.size() == 1);
   }
+}
+
+std::int64_t Cycle::since_common(std::int64_t iteration, int shard) const {
+  const std::int64_t most = std::min(static_cast<std::int64_t>(length()), iteration + 1);
+  for (std::int64_t steps = 1; steps < most; ++steps) {
+    if (is_common_[turn(iteration - steps, shard)]) return steps;
+  }
+  return most;
 }
 
 void check_schedule(const Schedule& schedule, int workers) {

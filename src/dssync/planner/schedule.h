@@ -47,6 +47,10 @@ class Cycle {
     return (iteration + shard) / static_cast<std::int64_t>(length());
   }
 
+  // Iterations since everyone last averaged a shard together, or since the start, where all are equal: at least 1.
+  // Where no round averages everyone, a whole cycle at most.
+  std::int64_t since_common(std::int64_t iteration, int shard) const;
+
   // After so many iterations everything repeats. With a multiple of `length` shards all iterations are alike.
   std::size_t period(int shards) const { return static_cast<std::size_t>(shards) % length() == 0 ? 1 : length(); }
 
@@ -57,6 +61,7 @@ class Cycle {
 
   std::vector<std::size_t> distinct_;
   std::vector<std::size_t> kinds_;  // by round: an index into distinct_
+  std::vector<bool> is_common_;     // by round: everyone is in one group
 };
 
 // Throws Error, naming the round and the rank, unless every round divides ranks 0..workers-1.

@@ -49,6 +49,21 @@ TEST(CycleTest, CountsWholeCycles) {
   EXPECT_EQ(cycle.cycles_before(5'000'000'000, 1), 1'666'666'667);
 }
 
+TEST(CycleTest, KnowsWhenEveryoneLastAveragedAShard) {
+  const Cycle cycle({kPairs, kAll, kCrossed, kPairs});
+  const auto since = [&](const Cycle& rounds, int shard) {
+    std::vector<std::int64_t> result;
+    for (std::int64_t iteration = 0; iteration < 7; ++iteration) {
+      result.push_back(rounds.since_common(iteration, shard));
+    }
+    return result;
+  };
+  EXPECT_THAT(since(cycle, 0), ElementsAre(1, 2, 1, 2, 3, 4, 1));
+  EXPECT_THAT(since(cycle, 1), ElementsAre(1, 1, 2, 3, 4, 1, 2));
+  EXPECT_THAT(since(Cycle({kPairs, kCrossed}), 0), ElementsAre(1, 2, 2, 2, 2, 2, 2));
+  EXPECT_THAT(since(Cycle({kAll}), 3), ElementsAre(1, 1, 1, 1, 1, 1, 1));
+}
+
 TEST(CycleTest, IterationsAreAlikeWithAMultipleOfTheLength) {
   const Cycle cycle({kPairs, kAll, kCrossed});
   EXPECT_EQ(cycle.period(1), 3U);

@@ -19,8 +19,9 @@ TableStage measured(Stage stage, const Topology& topology) {
 
 }  // namespace
 
-StageTable::StageTable(const Schedule& schedule, int shards, const Topology& network, double bytes)
-    : network_(network), cycle_(schedule), shards_(shards), bytes_(bytes) {
+StageTable::StageTable(const Schedule& schedule, int shards, const Topology& network, double bytes,
+                       const std::vector<Group>& replicas)
+    : network_(network), replicas_(network, replicas), cycle_(schedule), shards_(shards), bytes_(bytes) {
   for (Rank rank = 0; rank < workers(); ++rank) {
     const Node& host = network_.node(network_.host_at(network_.position_of(rank)));
     cables_.emplace_back(host.up, host.down);
@@ -35,7 +36,7 @@ StageTable::StageTable(const Schedule& schedule, int shards, const Topology& net
 }
 
 void StageTable::add_group(const Group& group, int round, int number) {
-  Lowering lowering = lower(group, network_, bytes_);
+  Lowering lowering = lower(group, network_, bytes_, replicas_);
   for (std::size_t phase = 0; phase < lowering.phases.size(); ++phase) {
     for (Stage& stage : lowering.phases[phase]) {
       TableStage& added = stages_.emplace_back(measured(std::move(stage), network_));

@@ -13,6 +13,7 @@
 
 #include "dssync/base/index.h"
 #include "dssync/planner/cost.h"
+#include "dssync/planner/replicas.h"
 #include "dssync/planner/schedule.h"
 #include "dssync/planner/stages.h"
 #include "dssync/planner/traffic.h"
@@ -35,9 +36,10 @@ inline bool is_same_chain(const TableStage& a, const TableStage& b) { return a.r
 
 class StageTable {
  public:
-  // Lowers the groups of the schedule on `network` for a vector of so many bytes. After a new plan that is the
-  // estimated network. REQUIRES: schedule not empty, shards >= 1.
-  StageTable(const Schedule& schedule, int shards, const Topology& network, double bytes);
+  // Lowers the groups of the schedule, which are unions of `replicas` (none: every worker is one), on `network` for a
+  // vector of so many bytes. After a new plan that is the estimated network. REQUIRES: schedule not empty, shards >= 1.
+  StageTable(const Schedule& schedule, int shards, const Topology& network, double bytes,
+             const std::vector<Group>& replicas = {});
 
   int size() const { return static_cast<int>(stages_.size()); }
   const TableStage& at(int stage) const { return stages_[index(stage)]; }
@@ -65,6 +67,7 @@ class StageTable {
   std::pair<LinkId, LinkId> cable_of(Rank rank) const { return cables_[index(rank)]; }
 
   const Topology& network() const { return network_; }
+  const Replicas& replicas() const { return replicas_; }
   int workers() const { return network_.workers(); }
   double bytes() const { return bytes_; }
 
@@ -77,6 +80,7 @@ class StageTable {
   Seconds latency_of(std::size_t round) const;
 
   Topology network_;
+  Replicas replicas_;
   Cycle cycle_;
   int shards_;
   double bytes_;

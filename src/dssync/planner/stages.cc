@@ -99,14 +99,27 @@ std::vector<double> shares(const std::vector<double>& speeds, double above) {
   return result;
 }
 
+// The shares where nothing is reduced, because all members have the same values: who owns w only sends it to the
+// others, so that all are done at the same time if they own in proportion to their speeds.
+std::vector<double> proportional(const std::vector<double>& speeds) {
+  double sum = 0;
+  for (const double speed : speeds) sum += speed;
+  std::vector<double> result;
+  for (const double speed : speeds) {
+    result.push_back(sum > 0 ? speed / sum : 1.0 / static_cast<double>(speeds.size()));
+  }
+  return result;
+}
+
 class HierarchicalLowering {
  public:
-  // weighted: owners behind slower cables own less; otherwise all own the same.
-  HierarchicalLowering(const Group& group, const Topology& topology, bool weighted)
-      : topology_(topology), members_(positions_of(group, topology)), weighted_(weighted) {}
+  // replicas: null where every worker is one. weighted: owners behind slower cables own less; otherwise all own the
+  // same.
+  HierarchicalLowering(const Group& group, const Topology& topology, const Replicas* replicas, bool weighted)
+      : topology_(topology), replicas_(replicas), members_(positions_of(group, topology)), weighted_(weighted) {}
 
   Lowering run() {
-    if (members_.size() < 2) {
+    if (is_one_replica(0, members_.size())) {
       return {};
     }
     const NodeId top =
@@ -114,15 +127,17 @@ class HierarchicalLowering {
     const int height = reduce(top, 0, members_.size(), 1, true).height;
     Lowering lowering;
     for (int level = 1; level < height; ++level) {
-      lowering.phases.push_back(std::move(scatter_[level_index(level)]));
+      add_phase(stages_at(scatter_, level), lowering);
     }
-    for (auto* phase : {&top_scatter_, &top_reduce_}) {
-      if (!phase->empty()) {
-        lowering.phases.push_back(std::move(*phase));
-      }
+    add_phase(top_scatter_, lowering);
+    add_phase(top_reduce_, lowering);
+    add_phase(as_gathers(top_scatter_), lowering);
+    for (int level = height - 1; level > 0; --level) {
+      std::vector<Stage> phase = as_gathers(stages_at(scatter_, level));
+      for (Stage& stage : as_gathers(stages_at(inside_, level))) phase.push_back(std::move(stage));
+      add_phase(phase, lowering);
     }
     align_bounds(lowering);
-    add_gathers(lowering);
     return lowering;
   }
 
@@ -137,6 +152,16 @@ class HierarchicalLowering {
   };
 
   static std::size_t level_index(int level) { return static_cast<std::size_t>(level - 1); }
+
+  static void add_phase(const std::vector<Stage>& phase, Lowering& lowering) {
+    if (!phase.empty()) lowering.phases.push_back(phase);
+  }
+
+  // Whether members_[first, last), all those below a node, belong to one replica. These stand in the order of the tree.
+  bool is_one_replica(std::size_t first, std::size_t last) const {
+    const auto number_at = [this](std::size_t i) { return replicas_->number_of(topology_.rank_at(members_[i])); };
+    return last - first < 2 || (replicas_ != nullptr && number_at(first) == number_at(last - 1));
+  }
 
   // The child of `node` that a member sits under; kNone where `node` is the member's host.
   NodeId child_towards(NodeId node, int position) const {
@@ -166,13 +191,14 @@ class HierarchicalLowering {
       return {{{1, members_[first]}}, 0, 0};
     }
     std::vector<Part> parts;
-    const double inner_span = span * static_cast<double>(ends.size());
+    const bool is_inside = is_one_replica(first, last);
+    const double inner_span = is_inside ? span : span * static_cast<double>(ends.size());
     for (const auto& [child, end] : ends) {
       parts.push_back(child == kNone ? Part{{{1, members_[first]}}, 0, 0}
                                      : through_cable(child, reduce(child, first, end, inner_span, false)));
       first = end;
     }
-    return combine(std::move(parts), span, is_top);
+    return is_inside ? divide(std::move(parts)) : combine(std::move(parts), span, is_top);
   }
 
   Part through_cable(NodeId child, Part part) const {
@@ -181,28 +207,57 @@ class HierarchicalLowering {
     return part;
   }
 
-  // The stages that join the parts of one node.
-  Part combine(std::vector<Part> parts, double span, bool is_top) {
+  // What the parts of one node own together, and their speeds; the same for all unless shares are weighted.
+  struct Joint {
     Part whole;
-    std::vector<Ownership> ownerships;
+    std::vector<Interval> intervals;
     std::vector<double> speeds;
+  };
+
+  Joint join(std::vector<Part> parts) const {
+    Joint joint;
+    std::vector<Ownership> ownerships;
     for (Part& part : parts) {
-      whole.height = std::max(whole.height, part.height + 1);
+      joint.whole.height = std::max(joint.whole.height, part.height + 1);
       ownerships.push_back(std::move(part.owners));
-      speeds.push_back(part.speed);
+      joint.speeds.push_back(weighted_ ? part.speed : 1);
     }
-    if (!weighted_) {
-      speeds.assign(speeds.size(), 1);
-    }
-    const std::vector<double> weights = shares(speeds, 2 * (1 - 1 / span));
+    joint.intervals = refine(ownerships);
+    return joint;
+  }
+
+  bool note_even(const std::vector<double>& weights) {
     const bool even = std::equal(weights.begin() + 1, weights.end(), weights.begin());
     all_even_ = all_even_ && even;
-    std::vector<Interval> intervals = refine(ownerships);
+    return even;
+  }
+
+  // Who owns what where all parts have the same values, and the gathers that this takes in the end.
+  Part divide(std::vector<Part> parts) {
+    auto [whole, intervals, speeds] = join(std::move(parts));
+    const std::vector<double> weights = proportional(speeds);
+    note_even(weights);
+    const bool balanced = intervals.size() * weights.size() <= 2 * members_.size();
+    if (!balanced) {
+      cut_at_shares(intervals, weights);
+    }
+    for (const Interval& interval : intervals) {
+      scatter(interval, balanced ? weights : sole_owner(interval, weights), stages_at(inside_, whole.height),
+              whole.owners);
+    }
+    return whole;
+  }
+
+  // The stages that join the parts of one node.
+  Part combine(std::vector<Part> parts, double span, bool is_top) {
+    auto [whole, intervals, speeds] = join(std::move(parts));
+    const std::vector<double> weights = shares(speeds, 2 * (1 - 1 / span));
+    const bool even = note_even(weights);
     // Every part owns its share of every interval: balanced, and no more slices than workers in a regular tree. In an
     // irregular one they would multiply from level to level; then every part owns one stretch of the vector instead.
-    const bool balanced = intervals.size() * parts.size() <= 2 * members_.size();
+    const bool balanced = intervals.size() * weights.size() <= 2 * members_.size();
     // Across three regions or more, a scatter and a gather are two steps, and a ring is four or more.
-    const bool is_ring = is_top && even && (parts.size() == 2 || whole.height == 1 || !balanced);
+    const bool is_ring = is_top && even && (weights.size() == 2 || whole.height == 1 || !balanced);
     if (!balanced && !is_ring) {
       cut_at_shares(intervals, weights);
     }
@@ -211,7 +266,7 @@ class HierarchicalLowering {
         top_reduce_.push_back({Stage::Kind::kAllReduce, ranks_of(interval.owners), {interval.begin, interval.end}});
       } else {
         scatter(interval, balanced ? weights : sole_owner(interval, weights),
-                is_top ? top_scatter_ : scatter_at(whole.height), whole.owners);
+                is_top ? top_scatter_ : stages_at(scatter_, whole.height), whole.owners);
       }
     }
     return whole;
@@ -245,11 +300,11 @@ class HierarchicalLowering {
     return sole;
   }
 
-  std::vector<Stage>& scatter_at(int level) {
-    if (scatter_.size() <= level_index(level)) {
-      scatter_.resize(level_index(level) + 1);
+  static std::vector<Stage>& stages_at(std::vector<std::vector<Stage>>& levels, int level) {
+    if (levels.size() <= level_index(level)) {
+      levels.resize(level_index(level) + 1);
     }
-    return scatter_[level_index(level)];
+    return levels[level_index(level)];
   }
 
   void scatter(const Interval& interval, const std::vector<double>& weights, std::vector<Stage>& phase,
@@ -303,25 +358,33 @@ class HierarchicalLowering {
   }
 
   // Each reduce-scatter has its all-gather, in the opposite order.
-  static void add_gathers(Lowering& lowering) {
-    for (std::size_t i = lowering.phases.size(); i-- > 0;) {
-      if (lowering.phases[i].front().kind == Stage::Kind::kReduceScatter) {
-        lowering.phases.push_back(lowering.phases[i]);
-        for (Stage& stage : lowering.phases.back()) {
-          stage.kind = Stage::Kind::kAllGather;
-        }
-      }
-    }
+  static std::vector<Stage> as_gathers(std::vector<Stage> scatters) {
+    for (Stage& stage : scatters) stage.kind = Stage::Kind::kAllGather;
+    return scatters;
   }
 
   const Topology& topology_;
+  const Replicas* const replicas_;
   const std::vector<int> members_;  // positions, ascending
   const bool weighted_;
   bool all_even_ = true;
   std::vector<std::vector<Stage>> scatter_;  // by level, innermost first
+  std::vector<std::vector<Stage>> inside_;   // likewise, inside of replicas: only gathered
   std::vector<Stage> top_scatter_;
   std::vector<Stage> top_reduce_;
 };
+
+// With owners weighed or not, whichever keeps its busiest cable busy for less time.
+Lowering better_hierarchy(const Group& group, const Topology& topology, const Replicas* replicas) {
+  HierarchicalLowering weighing(group, topology, replicas, true);
+  Lowering weighted = weighing.run();
+  if (weighing.all_even()) {
+    return weighted;
+  }
+  Lowering even = HierarchicalLowering(group, topology, replicas, false).run();
+  const auto busiest = [&](const Lowering& lowering) { return load_of(lowering, topology, 1).busiest(topology); };
+  return busiest(weighted) < busiest(even) * (1 - 1e-9) ? weighted : even;
+}
 
 }  // namespace
 
@@ -345,14 +408,11 @@ Lowering lower_to_servers(const Group& group, const Topology& topology) {
 }
 
 Lowering lower_hierarchically(const Group& group, const Topology& topology) {
-  HierarchicalLowering weighing(group, topology, true);
-  Lowering weighted = weighing.run();
-  if (weighing.all_even()) {
-    return weighted;
-  }
-  Lowering even = HierarchicalLowering(group, topology, false).run();
-  const auto busiest = [&](const Lowering& lowering) { return load_of(lowering, topology, 1).busiest(topology); };
-  return busiest(weighted) < busiest(even) * (1 - 1e-9) ? weighted : even;
+  return better_hierarchy(group, topology, nullptr);
+}
+
+Lowering lower_across(const Group& group, const Topology& topology, const Replicas& replicas) {
+  return better_hierarchy(group, topology, &replicas);
 }
 
 Lowering lower(const Group& group, const Topology& topology, double bytes) {
@@ -361,6 +421,11 @@ Lowering lower(const Group& group, const Topology& topology, double bytes) {
   const auto ring_time = load_of(ring, topology, bytes).duration(topology);
   const auto hierarchical_time = load_of(hierarchical, topology, bytes).duration(topology);
   return prefers_ring(ring_time, hierarchical_time) ? ring : hierarchical;
+}
+
+Lowering lower(const Group& group, const Topology& topology, double bytes, const Replicas& replicas) {
+  const bool is_of_single_workers = replicas.count_in(group) == static_cast<int>(group.size());
+  return is_of_single_workers ? lower(group, topology, bytes) : lower_across(group, topology, replicas);
 }
 
 }  // namespace dssync

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "dssync/planner/codec.h"
+#include "dssync/planner/replicas.h"
 #include "dssync/planner/schedule.h"
 #include "dssync/topology/topology.h"
 
@@ -37,6 +38,11 @@ Lowering lower_to_ring(const Group& group, const Topology& topology);
 // back inwards. Owners behind slower links own smaller slices, down to none.
 Lowering lower_hierarchically(const Group& group, const Topology& topology);
 
+// Across replicas. All workers of a replica have the same values, so there is nothing to reduce inside of one: each
+// takes over a slice, the slices are reduced as above, and gathered inside. Leaves the sum over the replicas on every
+// member (Replicas::weighing_of says what to make of it). REQUIRES: the group is a union of replicas.
+Lowering lower_across(const Group& group, const Topology& topology, const Replicas& replicas);
+
 // A synchronous parameter server, sharded over the members: everybody sends slice i to member i, which sums it up and
 // sends it to everybody.
 Lowering lower_to_servers(const Group& group, const Topology& topology);
@@ -46,5 +52,8 @@ inline bool prefers_ring(Seconds ring, Seconds hierarchy) { return ring <= hiera
 
 // The cheaper of ring and hierarchy for this many bytes; the ring where they cost the same.
 Lowering lower(const Group& group, const Topology& topology, double bytes);
+
+// Likewise for a union of replicas; across them where one has several workers.
+Lowering lower(const Group& group, const Topology& topology, double bytes, const Replicas& replicas);
 
 }  // namespace dssync

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "dssync/planner/cost.h"
+#include "dssync/topology/levels.h"
 #include "dssync/topology/routes.h"
 #include "dssync/topology/testing.h"
 
@@ -25,6 +26,7 @@ Group everyone(const Topology& topology) {
 // Carries out the stages on vectors of integers, as an engine would.
 class Machine {
  public:
+  // Every member starts with values of its own.
   Machine(const Group& group, std::size_t elements) : elements_(elements) {
     for (const Rank rank : group) {
       for (std::size_t i = 0; i < elements; ++i) {
@@ -33,6 +35,20 @@ class Machine {
         sum_[i] += vectors_[rank][i];
       }
     }
+  }
+
+  // Those of one replica have the same values, weighed. The sum that they should end with is `divisor` times the mean
+  // of all workers.
+  Machine(const Group& group, std::size_t elements, const Replicas& replicas) : elements_(elements), sum_(elements, 0) {
+    for (const Rank rank : group) {
+      const auto [weight, divisor] = replicas.weighing_of(group, rank);
+      for (std::size_t i = 0; i < elements; ++i) {
+        const long value = static_cast<long>(i) * 1000 + replicas.number_of(rank) + 1;
+        vectors_[rank].push_back(weight * value);
+        sum_[i] += divisor * value;
+      }
+    }
+    for (long& sum : sum_) sum /= static_cast<long>(group.size());
   }
 
   void run(const Lowering& lowering) {
@@ -125,6 +141,46 @@ TEST(StagesTest, LeaveTheSumOnRandomGroupsOfRandomTrees) {
   }
 }
 
+// Any places that do not overlap.
+std::vector<Group> random_places(const Topology& topology, std::mt19937& random) {
+  std::vector<Group> places;
+  for (int position = 0; position < topology.workers();) {
+    NodeId place = topology.host_at(position);
+    for (NodeId at = place; at != kNone && topology.node(at).first == position; at = topology.node(at).parent) {
+      if (random() % 2 == 0) place = at;
+    }
+    const Node& node = topology.node(place);
+    const int count = node.first == position && random() % 4 != 0 ? node.count : 1;
+    Group& group = places.emplace_back();
+    for (int i = 0; i < count; ++i) group.push_back(topology.rank_at(position++));
+    std::sort(group.begin(), group.end());
+  }
+  return places;
+}
+
+TEST(StagesTest, LeaveTheMeanOfAllWorkersAcrossRandomReplicas) {
+  std::mt19937 random(5);
+  int larger = 0;
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    const Topology topology = testing::random_tree(seed, 60);
+    const Replicas replicas(topology, random_places(topology, random));
+    std::vector<int> numbers;
+    for (int number = 0; number < replicas.count(); ++number) {
+      if (seed % 3 == 0 || random() % 2 == 0) numbers.push_back(number);
+    }
+    const Group group = replicas.ranks_of(numbers);
+    if (group.empty()) continue;
+    larger += replicas.has_regions() && numbers.size() > 1 ? 1 : 0;
+    const Lowering lowering = lower(group, topology, 1, replicas);
+    for (const std::size_t elements : {1U, 2U, 97U, 1000U}) {
+      Machine machine(group, elements, replicas);
+      machine.run(lowering);
+      EXPECT_TRUE(machine.has_sum_everywhere()) << "seed " << seed << ", " << elements << " elements";
+    }
+  }
+  EXPECT_GT(larger, 100);
+}
+
 // Every flow on its own along its route, for the byte counts of load_of.
 std::map<LinkId, double> count_flows(const Lowering& lowering, const Topology& topology) {
   std::map<LinkId, double> bytes;
@@ -192,6 +248,53 @@ TEST(StagesTest, HierarchyRelievesTheUplink) {
   EXPECT_NEAR(bytes_on("rack1 up", ring, topology), 1.75, 1e-12);
   EXPECT_NEAR(bytes_on("rack1 up", hierarchical, topology), 1, 1e-12);
   EXPECT_EQ(hierarchical.phases.size(), 3U);
+}
+
+// A worker exchanges its quarter with the other rack, and gives it to three neighbours: 1/4 + 3/4 where it is 1.75
+// when racks are not exact.
+TEST(StagesTest, ExactRacksReduceOnlyAcross) {
+  const Topology topology = testing::racks(2, 4, 1, 1);
+  const Lowering lowering = lower_across(everyone(topology), topology, Replicas(topology, places_at(topology, 1)));
+  ASSERT_EQ(lowering.phases.size(), 2U);
+  EXPECT_EQ(lowering.phases[0].size(), 4U);
+  EXPECT_EQ(lowering.phases[0].front().kind, Stage::Kind::kAllReduce);
+  EXPECT_EQ(lowering.phases[1].front().kind, Stage::Kind::kAllGather);
+  for (const std::string name : {"rack0 up", "rack1 down", "rack0-2 out", "rack1-0 in"}) {
+    EXPECT_NEAR(bytes_on(name, lowering, topology), 1, 1e-12) << name;
+  }
+}
+
+// Racks of two and of three hosts. Owners of 1/2 and of 1/3 exchange what they own, and give it to one and two others.
+TEST(StagesTest, ExactRacksMayHaveDifferentSizes) {
+  using testing::make_host;
+  using testing::make_switch;
+  const Topology topology =
+      Topology::build({make_switch("core", "", 0), make_switch("a", "core", 1), make_switch("b", "core", 1)},
+                      {make_host("a0", "a", 1), make_host("a1", "a", 1), make_host("b0", "b", 1),
+                       make_host("b1", "b", 1), make_host("b2", "b", 1)},
+                      "test");
+  const Lowering lowering = lower_across(everyone(topology), topology, Replicas(topology, places_at(topology, 1)));
+  EXPECT_EQ(lowering.phases[0].size(), 4U);  // slices from 0 to 1/3, 1/2, 2/3, 1
+  for (const std::string name : {"a up", "b down", "a0 out", "a1 in", "b0 out", "b1 in"}) {
+    EXPECT_NEAR(bytes_on(name, lowering, topology), 1, 1e-9) << name;
+  }
+}
+
+// Two racks of two hosts with two workers. A host sends half of the vector to the other rack, and half to the other
+// host; the rest stays inside.
+TEST(StagesTest, ExactRacksGatherHostByHost) {
+  const Topology topology = testing::racks(2, 2, 1, 1, 2);
+  const Lowering lowering = lower_across(everyone(topology), topology, Replicas(topology, places_at(topology, 1)));
+  EXPECT_EQ(lowering.phases.size(), 3U);
+  for (const std::string name : {"rack0 up", "rack0-0 out", "rack1-1 in"}) {
+    EXPECT_NEAR(bytes_on(name, lowering, topology), 1, 1e-12) << name;
+  }
+}
+
+TEST(StagesTest, OneReplicaHasNothingToReduce) {
+  const Topology topology = testing::racks(2, 2, 1, 1, 2);
+  const Replicas replicas(topology, places_at(topology, 1));
+  EXPECT_TRUE(lower({0, 1, 2, 3}, topology, 1, replicas).phases.empty());
 }
 
 // Each uplink carries 2 (q - 1) / q of the vector whatever the regions' sizes.

@@ -50,10 +50,17 @@ std::vector<RunGroup> grouped(const std::vector<TrainingRun>& runs) {
 
 constexpr std::string_view kOverlap = "overlap";
 
+std::string overlap_of(const TrainingRun& run) {
+  const auto found = std::find_if(run.options.begin(), run.options.end(),
+                                  [](const Setting& setting) { return setting.first == kOverlap; });
+  return found == run.options.end() ? "" : found->second;
+}
+
+// Averages that miss a step are told of always. Logs have the name of the mode; in older ones it is true or false.
 std::string method_name(const TrainingRun& run) {
-  const bool overlapped =
-      std::find(run.options.begin(), run.options.end(), Setting(kOverlap, "true")) != run.options.end();
-  return (run.method.empty() ? "unnamed method" : run.method) + (overlapped ? ", overlapped" : "");
+  const std::string overlap = overlap_of(run);
+  const bool misses_step = overlap == "combine" || overlap == "true" || overlap == "on";
+  return (run.method.empty() ? "unnamed method" : run.method) + (misses_step ? ", overlapped" : "");
 }
 
 // The method, and where several groups share it, what sets them apart.
@@ -68,7 +75,10 @@ void name_groups(std::vector<RunGroup>& groups) {
       const std::vector<Setting> own = identity(group->front());
       group->name = method_name(group->front());
       for (const Difference& difference : apart) {
-        if (difference.name == kOverlap) continue;
+        if (difference.name == kOverlap) {
+          if (overlap_of(group->front()) == "layered") group->name += ", layered";
+          continue;
+        }
         const auto setting =
             std::find_if(own.begin(), own.end(), [&](const Setting& s) { return s.first == difference.name; });
         const std::string value = setting == own.end() ? "not set" : setting->second.empty() ? "none" : setting->second;

@@ -74,6 +74,11 @@ TEST(ComparisonTest, NamesSayWhatIsOverlapped) {
   runs.push_back(run_of("ds-sync", 1, {0.8}));
   runs[2].options.emplace_back("overlap", "false");
   EXPECT_THAT(names(compare(runs, {})), ElementsAre("ds-sync, overlapped", "bsp-ring", "ds-sync"));
+  runs[0].options.back().second = "combine";
+  runs[2].options.back().second = "layered";
+  EXPECT_THAT(names(compare(runs, {})), ElementsAre("ds-sync, overlapped", "bsp-ring", "ds-sync, layered"));
+  runs[2].options.back().second = "none";
+  EXPECT_THAT(names(compare(runs, {})), ElementsAre("ds-sync, overlapped", "bsp-ring", "ds-sync"));
 }
 
 TEST(ComparisonTest, DefaultAccuracyIsWhatAllThatFinishedReached) {

@@ -115,8 +115,25 @@ std::string loss_chart(const Comparison& comparison) {
   return draw(chart);
 }
 
+bool has_areas(const Comparison& comparison) {
+  for (const RunGroup& group : comparison.groups) {
+    for (const TrainingRun* run : group.runs) {
+      for (const Evaluation& evaluation : run->evaluations) {
+        if (evaluation.auc) return true;
+      }
+    }
+  }
+  return false;
+}
+
+std::string cell(const std::optional<double>& number) {
+  return fmt::format("<td class=\"n\">{}</td>", number ? fmt::format("{:.4f}", *number) : "");
+}
+
+// A column for the area under the curve only where some run has one.
 std::string evaluations_table(const Comparison& comparison) {
   std::string rows;
+  const bool shows_areas = has_areas(comparison);
   for (const RunGroup& group : comparison.groups) {
     for (const TrainingRun* run : group.runs) {
       const std::size_t stride = (run->evaluations.size() + kMostEvaluations - 1) / kMostEvaluations;
@@ -124,16 +141,19 @@ std::string evaluations_table(const Comparison& comparison) {
         if (i % stride != 0 && i + 1 != run->evaluations.size()) continue;
         const Evaluation& evaluation = run->evaluations[i];
         rows += fmt::format(
-            "<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
+            "<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td><td "
+            "class=\"n\">{}</td>{}{}</tr>\n",
             escaped(run_name(group, *run)), shown_count(evaluation.iteration),
-            shown_seconds(evaluation.training_seconds), shown_percent(evaluation.accuracy, 2));
+            shown_seconds(evaluation.training_seconds), shown_percent(evaluation.accuracy, 2), cell(evaluation.loss),
+            shows_areas ? cell(evaluation.auc) : "");
       }
     }
   }
   return "<details open class=\"aside\"><summary>The evaluations as a table</summary><table><thead><tr><th>run</th><th "
          "class=\"n\">iteration</th><th class=\"n\">training time</th><th class=\"n\">test "
-         "accuracy</th></tr></thead>\n<tbody>\n" +
-         rows + "</tbody></table></details>\n";
+         "accuracy</th><th class=\"n\">test loss</th>" +
+         std::string(shows_areas ? "<th class=\"n\">AUC</th>" : "") + "</tr></thead>\n<tbody>\n" + rows +
+         "</tbody></table></details>\n";
 }
 
 std::string split_chart(const Comparison& comparison) {

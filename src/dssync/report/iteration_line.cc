@@ -4,17 +4,21 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <string_view>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "dssync/runlog/schema.h"
 
 namespace dssync {
 namespace {
 
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 constexpr std::array<std::string_view, 8> kKeys{
-    "iteration",    "loss",         "iteration_seconds",     "compute_seconds",
-    "sync_seconds", "wait_seconds", "relative_disagreement", "bytes_sent"};
+    log_key::kIteration,   log_key::kLoss,        log_key::kIterationSeconds,     log_key::kComputeSeconds,
+    log_key::kSyncSeconds, log_key::kWaitSeconds, log_key::kRelativeDisagreement, log_key::kBytesSent};
 
 // Keeps the numbers of an object that has nothing nested in it.
 class Numbers : public nlohmann::json_sax<nlohmann::json> {
@@ -69,7 +73,8 @@ std::int64_t sound_whole(double value) {
 }
 
 std::optional<IterationLine> read_iteration_line(const std::string& line) {
-  if (!line.starts_with(R"({"event":"iteration",)")) return std::nullopt;
+  static const std::string kStart = fmt::format(R"({{"{}":"{}",)", log_key::kEvent, name_of(LogEvent::kIteration));
+  if (!line.starts_with(kStart)) return std::nullopt;
   Numbers found;
   if (!nlohmann::json::sax_parse(line, &found)) return std::nullopt;
   IterationLine result;

@@ -8,6 +8,7 @@
 #include <ctime>
 #include <fstream>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <sys/stat.h>
 #include <unordered_map>
@@ -18,6 +19,7 @@
 #include "dssync/base/error.h"
 #include "dssync/base/text.h"
 #include "dssync/report/iteration_line.h"
+#include "dssync/runlog/schema.h"
 
 namespace dssync {
 namespace {
@@ -36,6 +38,11 @@ double number(const Json& object, const char* key, double missing = 0) {
   if (value == nullptr || !value->is_number()) return missing;
   const double result = sound(value->get<double>());
   return std::isnan(result) ? missing : result;
+}
+
+std::optional<double> optional_number(const Json& object, const char* key) {
+  const double value = number(object, key, std::numeric_limits<double>::quiet_NaN());
+  return std::isnan(value) ? std::nullopt : std::optional(value);
 }
 
 float sample(const Json& object, const char* key) {
@@ -90,12 +97,12 @@ std::vector<NetworkNode> nodes_of(const Json& list) {
   std::vector<NetworkNode> result;
   std::unordered_map<std::string, int> place;
   for (const Json& entry : list) {
-    NetworkNode node{.name = text(entry, "name"),
-                     .is_host = text(entry, "kind") == "host",
+    NetworkNode node{.name = text(entry, log_key::kName),
+                     .is_host = text(entry, log_key::kKind) == "host",
                      .parent = -1,
-                     .bytes_per_second = std::max(0.0, number(entry, "bytes_per_second")),
-                     .ranks = ranks_of(list_of(entry, "ranks"))};
-    const auto parent = place.find(text(entry, "parent"));
+                     .bytes_per_second = std::max(0.0, number(entry, log_key::kBytesPerSecond)),
+                     .ranks = ranks_of(list_of(entry, log_key::kRanks))};
+    const auto parent = place.find(text(entry, log_key::kParent));
     if (parent != place.end()) node.parent = parent->second;
     const bool is_root = result.empty();
     const bool fits = is_root ? node.parent < 0 : node.parent >= 0 && !result[std::size_t(node.parent)].is_host;
@@ -107,32 +114,39 @@ std::vector<NetworkNode> nodes_of(const Json& list) {
 
 Network network_of(const Json& line) {
   Network result;
-  result.source = text(line, "source");
-  result.nodes = nodes_of(list_of(line, "nodes"));
-  const Json* emulated = find(line, "emulated");
+  result.source = text(line, log_key::kSource);
+  result.nodes = nodes_of(list_of(line, log_key::kNodes));
+  const Json* emulated = find(line, log_key::kEmulated);
   result.emulated = emulated != nullptr && emulated->is_boolean() && emulated->get<bool>();
-  if (const Json* plan = find(line, "plan")) {
-    result.shards = static_cast<int>(std::clamp<std::int64_t>(whole(*plan, "shards"), 1, 1'000'000));
-    for (const Json& entry : list_of(*plan, "rounds")) {
-      PlannedRound round{.label = text(entry, "label"), .groups = {}};
-      for (const Json& group : list_of(entry, "groups")) round.groups.push_back(ranks_of(group));
+  if (const Json* plan = find(line, log_key::kPlan)) {
+    result.shards = static_cast<int>(std::clamp<std::int64_t>(whole(*plan, log_key::kShards), 1, 1'000'000));
+    const Json& replicas = list_of(*plan, log_key::kReplicas);  // a group that is one has nothing to average
+    for (const Json& entry : list_of(*plan, log_key::kRounds)) {
+      PlannedRound round{.label = text(entry, log_key::kLabel), .groups = {}};
+      for (const Json& group : list_of(entry, log_key::kGroups)) {
+        const bool is_replica = std::find(replicas.begin(), replicas.end(), group) != replicas.end();
+        for (const int rank : is_replica ? ranks_of(group) : std::vector<int>()) round.groups.push_back({rank});
+        if (!is_replica) round.groups.push_back(ranks_of(group));
+      }
       result.rounds.push_back(std::move(round));
     }
-    if (const Json* mixing = find(*plan, "mixing")) {
-      const Json* steady = find(*mixing, "steady_disagreement");
-      if (steady != nullptr && steady->is_number()) result.steady_disagreement = steady->get<double>();
+    if (const Json* mixing = find(*plan, log_key::kMixing)) {
+      const Json* steady = find(*mixing, log_key::kSteadyDisagreement);
+      const Json* total = find(line, log_key::kTotalDisagreement);
+      const Json* planned = total != nullptr ? total : steady;
+      if (planned != nullptr && planned->is_number()) result.steady_disagreement = planned->get<double>();
     }
   }
-  if (const Json* cost = find(line, "cost")) {
-    if (find(*cost, "seconds_per_iteration") != nullptr) {
-      result.predicted_seconds = number(*cost, "seconds_per_iteration");
-      if (find(*cost, "pipeline_seconds") != nullptr) *result.predicted_seconds += number(*cost, "pipeline_seconds");
+  if (const Json* cost = find(line, log_key::kCost)) {
+    if (find(*cost, log_key::kSecondsPerIteration) != nullptr) {
+      result.predicted_seconds = number(*cost, log_key::kSecondsPerIteration);
+      *result.predicted_seconds += number(*cost, log_key::kPipelineSeconds);
     }
-    result.bottleneck = text(*cost, "bottleneck");
-    for (const Json& link : list_of(*cost, "links")) {
-      result.links.emplace_back(text(link, "name"),
-                                PlannedLink{number(link, "bytes_per_iteration"), number(link, "seconds"),
-                                            number(link, "capacity_bytes_per_second")});
+    result.bottleneck = text(*cost, log_key::kBottleneck);
+    for (const Json& link : list_of(*cost, log_key::kLinks)) {
+      result.links.emplace_back(text(link, log_key::kName),
+                                PlannedLink{number(link, log_key::kBytesPerIteration), number(link, log_key::kSeconds),
+                                            number(link, log_key::kCapacityBytesPerSecond)});
     }
   }
   return result;
@@ -145,20 +159,19 @@ class Reader {
 
   void take(const Json& line, int line_number) {
     if (!line.is_object()) throw InputError(run_.file, line_number, "expected a JSON object with an \"event\"");
-    const std::string event = text(line, "event");
-    if (event.empty())
+    const std::string name = text(line, log_key::kEvent);
+    if (name.empty())
       throw InputError(run_.file, line_number, "expected a line with an \"event\", as dssync train logs it");
-    if (!has_start_ && event != "started" && event != "resumed") {
+    const std::optional<LogEvent> event = log_event_from(name);
+    if (!has_start_ && event != LogEvent::kStarted && event != LogEvent::kResumed) {
       throw InputError(
           run_.file, line_number,
-          fmt::format("expected the event \"started\" first, as dssync train logs it, but found {}", quote(event)));
+          fmt::format("expected the event \"started\" first, as dssync train logs it, but found {}", quote(name)));
     }
-    if (event == "iteration") {
-      iteration(line);
-    } else if (event == "evaluated") {
-      evaluated(line);
+    if (event) {
+      take(*event, line);
     } else {
-      seldom(event, line);
+      ++run_.other_events[name];
     }
   }
 
@@ -177,61 +190,82 @@ class Reader {
 
  private:
   void iteration(const Json& line) {
-    take({.sample = {.iteration = whole(line, "iteration"),
-                     .loss = sample(line, "loss"),
-                     .seconds = sample(line, "iteration_seconds"),
-                     .compute_seconds = sample(line, "compute_seconds"),
-                     .sync_seconds = sample(line, "sync_seconds"),
-                     .wait_seconds = sample(line, "wait_seconds"),
-                     .relative_disagreement = sample(line, "relative_disagreement")},
-          .bytes_sent = std::max(0.0, number(line, "bytes_sent"))});
+    take({.sample = {.iteration = whole(line, log_key::kIteration),
+                     .loss = sample(line, log_key::kLoss),
+                     .seconds = sample(line, log_key::kIterationSeconds),
+                     .compute_seconds = sample(line, log_key::kComputeSeconds),
+                     .sync_seconds = sample(line, log_key::kSyncSeconds),
+                     .wait_seconds = sample(line, log_key::kWaitSeconds),
+                     .relative_disagreement = sample(line, log_key::kRelativeDisagreement)},
+          .bytes_sent = std::max(0.0, number(line, log_key::kBytesSent))});
   }
 
   void evaluated(const Json& line) {
-    run_.evaluations.push_back({.iteration = whole(line, "iteration"),
-                                .training_seconds = number(line, "training_seconds"),
-                                .accuracy = number(line, "test_accuracy")});
+    run_.evaluations.push_back({.iteration = whole(line, log_key::kIteration),
+                                .training_seconds = number(line, log_key::kTrainingSeconds),
+                                .accuracy = number(line, log_key::kTestAccuracy),
+                                .loss = optional_number(line, log_key::kTestLoss),
+                                .auc = optional_number(line, log_key::kTestAuc)});
   }
 
-  void seldom(const std::string& event, const Json& line) {
-    if (event == "started" || event == "resumed") {
-      start(line);
-    } else if (event == "network") {
-      run_.network = network_of(line);
-    } else if (event == "traffic") {
-      traffic(line);
-    } else if (event == "replanned") {
-      run_.replanned.push_back({whole(line, "iteration"), number(line, "seconds"), text(line, "reason")});
-    } else if (event == "finished") {
-      run_.ending = Ending::kFinished;
-    } else if (event == "failed" || event == "interrupted") {
-      run_.ending = event == "failed" ? Ending::kFailed : Ending::kInterrupted;
-      run_.cause = text(line, "cause");
-    } else if (event != "checkpoint") {
-      ++run_.other_events[event];
+  void take(LogEvent event, const Json& line) {
+    switch (event) {
+      case LogEvent::kStarted:
+      case LogEvent::kResumed:
+        return start(line);
+      case LogEvent::kNetwork:
+        run_.network = network_of(line);
+        return;
+      case LogEvent::kIteration:
+        return iteration(line);
+      case LogEvent::kEvaluated:
+        return evaluated(line);
+      case LogEvent::kReplanned:
+        return replanned(line);
+      case LogEvent::kCheckpoint:
+        return;
+      case LogEvent::kTraffic:
+        return traffic(line);
+      case LogEvent::kFinished:
+        run_.ending = Ending::kFinished;
+        return;
+      case LogEvent::kFailed:
+        return end(Ending::kFailed, line);
+      case LogEvent::kInterrupted:
+        return end(Ending::kInterrupted, line);
     }
+  }
+
+  void replanned(const Json& line) {
+    run_.replanned.push_back(
+        {whole(line, log_key::kIteration), number(line, log_key::kSeconds), text(line, log_key::kReason)});
+  }
+
+  void end(Ending ending, const Json& line) {
+    run_.ending = ending;
+    run_.cause = text(line, log_key::kCause);
   }
 
   void start(const Json& line) {
     if (has_start_) {
-      resume(whole(line, "first_iteration"));
+      resume(whole(line, log_key::kFirstIteration));
     } else {
-      run_.first_iteration = whole(line, "first_iteration");
+      run_.first_iteration = whole(line, log_key::kFirstIteration);
     }
     has_start_ = true;
-    run_.version = text(line, "version");
-    run_.method = text(line, "method");
-    run_.model = text(line, "model");
-    run_.data = text(line, "data");
-    run_.workers = static_cast<int>(std::clamp<std::int64_t>(whole(line, "workers"), 1, 1'000'000));
-    run_.seed = static_cast<std::uint64_t>(std::max<std::int64_t>(0, whole(line, "seed")));
-    run_.parameters = whole(line, "parameters");
-    run_.model_bytes = whole(line, "model_bytes");
-    run_.total_iterations = whole(line, "total_iterations");
-    run_.options = settings(line, "options");
-    run_.plan = settings(line, "plan");
+    run_.version = text(line, log_key::kVersion);
+    run_.method = text(line, log_key::kMethod);
+    run_.model = text(line, log_key::kModel);
+    run_.data = text(line, log_key::kData);
+    run_.workers = static_cast<int>(std::clamp<std::int64_t>(whole(line, log_key::kWorkers), 1, 1'000'000));
+    run_.seed = static_cast<std::uint64_t>(std::max<std::int64_t>(0, whole(line, log_key::kSeed)));
+    run_.parameters = whole(line, log_key::kParameters);
+    run_.model_bytes = whole(line, log_key::kModelBytes);
+    run_.total_iterations = whole(line, log_key::kTotalIterations);
+    run_.options = settings(line, log_key::kOptions);
+    run_.plan = settings(line, log_key::kPlan);
     run_.command.clear();
-    for (const Json& word : list_of(line, "command")) run_.command.push_back(shown(word));
+    for (const Json& word : list_of(line, log_key::kCommand)) run_.command.push_back(shown(word));
   }
 
   // What came after the checkpoint was done again: the later lines count.
@@ -247,8 +281,12 @@ class Reader {
   }
 
   void traffic(const Json& line) {
-    Traffic found{.iterations = whole(line, "iterations"), .seconds = number(line, "seconds"), .bytes = {}};
-    for (const Json& link : list_of(line, "links")) found.bytes[text(link, "name")] = number(link, "bytes");
+    Traffic found{.iterations = whole(line, log_key::kIterations),
+                  .seconds = number(line, log_key::kSeconds),
+                  .bytes = {}};
+    for (const Json& link : list_of(line, log_key::kLinks)) {
+      found.bytes[text(link, log_key::kName)] = number(link, log_key::kBytes);
+    }
     run_.traffic = std::move(found);
   }
 

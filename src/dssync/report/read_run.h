@@ -1,5 +1,5 @@
-// Reads logs of `dssync train` (dssync/training/run_log.h), line by line. Events and keys that this version does not
-// know are passed over; logs of older versions, which lack some, are read as well. Thread-safe.
+// Reads logs of `dssync train` (dssync/training/log/run_log.h), line by line. Events and keys that this version does
+// not know are passed over; logs of older versions, which lack some, are read as well. Thread-safe.
 #pragma once
 
 #include <filesystem>

@@ -28,6 +28,8 @@ struct Evaluation {
   std::int64_t iteration = 0;
   double training_seconds = 0;  // of all iterations so far, without evaluations and checkpoints
   double accuracy = 0;          // 0 to 1
+  std::optional<double> loss{};
+  std::optional<double> auc{};  // area under the curve, where examples are ranked
 };
 
 struct NetworkNode {
@@ -56,9 +58,9 @@ struct Network {
   std::vector<NetworkNode> nodes;  // the first one is the root; empty if the log has none that form a tree
   int shards = 0;                  // 0: a method without a plan
   std::vector<PlannedRound> rounds;
-  std::optional<double> steady_disagreement;
-  std::optional<double> predicted_seconds;  // per iteration
-  std::string bottleneck;                   // the busiest link as planned, or empty
+  std::optional<double> steady_disagreement;  // in total, with what overlap adds
+  std::optional<double> predicted_seconds;    // per iteration
+  std::string bottleneck;                     // the busiest link as planned, or empty
   std::vector<std::pair<std::string, PlannedLink>> links;
 };
 

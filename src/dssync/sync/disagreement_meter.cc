@@ -10,17 +10,15 @@ namespace {
 
 constexpr std::int64_t kSampled = 1 << 16;  // elements of each flat tensor
 
-at::Tensor thinned(const at::Tensor& vector) {
-  return vector.slice(0, 0, vector.numel(), std::max<std::int64_t>(1, vector.numel() / kSampled))
-      .to(at::kDouble, false, true);
-}
+// Every so manieth element is sampled.
+std::int64_t stride_of(const at::Tensor& vector) { return std::max<std::int64_t>(1, vector.numel() / kSampled); }
 
 double squared(const at::Tensor& tensor) { return tensor.square().sum().item<double>(); }
 
 }  // namespace
 
-DisagreementMeter::DisagreementMeter(std::size_t cycle, double steady, int workers)
-    : cycle_(cycle), factor_(workers < 2 ? 0 : steady / (1 - 1 / static_cast<double>(workers))) {}
+DisagreementMeter::DisagreementMeter(std::size_t cycle, double steady, double brought_in)
+    : cycle_(cycle), factor_(brought_in > 0 ? steady / brought_in : 0) {}
 
 double DisagreementMeter::add(double squared_move) {
   moves_.push_back(squared_move);
@@ -34,16 +32,26 @@ void DisagreementMeter::set_moves(const std::vector<double>& moves) {
   moves_.assign(moves.end() - static_cast<std::ptrdiff_t>(kept), moves.end());
 }
 
-MoveSample::MoveSample(const std::vector<Flat>& flats) {
-  for (const Flat& flat : flats) before_.push_back(thinned(flat.vector));
+MoveSample::MoveSample(const std::vector<Flat>& flats) : flats_(flats) {}
+
+void MoveSample::note(std::size_t number, const FlatSlice& slice) { notes_[number] = {slice, thinned(slice)}; }
+
+// The elements that a sample of the whole tensor has in this slice.
+at::Tensor MoveSample::thinned(const FlatSlice& slice) const {
+  const at::Tensor& vector = flats_[slice.flat].vector;
+  const std::int64_t stride = stride_of(vector);
+  const std::int64_t first = (slice.begin + stride - 1) / stride * stride;
+  return vector.slice(0, std::min(first, slice.end), slice.end, stride).to(at::kDouble, false, true);
 }
 
-std::pair<double, double> MoveSample::measure(const std::vector<Flat>& flats) const {
+std::pair<double, double> MoveSample::measure() const {
   std::pair<double, double> result{0, 0};
-  for (std::size_t index = 0; index < flats.size(); ++index) {
-    const at::Tensor now = thinned(flats[index].vector);
-    const auto scale = static_cast<double>(flats[index].vector.numel()) / static_cast<double>(now.numel());
-    result.first += scale * squared(now - before_[index]);
+  for (const auto& [number, note] : notes_) {
+    const at::Tensor now = thinned(note.slice);
+    const auto size = flats_[note.slice.flat].vector.numel();
+    const std::int64_t stride = stride_of(flats_[note.slice.flat].vector);
+    const double scale = static_cast<double>(size) / static_cast<double>((size + stride - 1) / stride);
+    result.first += scale * squared(now - note.before);
     result.second += scale * squared(now);
   }
   return result;

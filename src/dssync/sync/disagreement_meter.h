@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -17,7 +18,8 @@ namespace dssync {
 class DisagreementMeter {
  public:
   // `cycle`: rounds in the schedule, over which moves are averaged. `steady`: S of the schedule, as it is carried out.
-  DisagreementMeter(std::size_t cycle, double steady, int workers);
+  // `brought_in`: what a step adds to the disagreement, in the same unit (step_disagreement).
+  DisagreementMeter(std::size_t cycle, double steady, double brought_in);
 
   // One iteration's squared move. Returns the estimate.
   double add(double squared_move);
@@ -35,13 +37,25 @@ class DisagreementMeter {
 // Some thousand elements, evenly spread over flat tensors, as they were: enough to know how far the whole moves.
 class MoveSample {
  public:
+  // Keeps the tensors.
   explicit MoveSample(const std::vector<Flat>& flats);
 
-  // Squared move of the whole, and squared norm of where it is now.
-  std::pair<double, double> measure(const std::vector<Flat>& flats) const;
+  // Remembers what the sampled elements of this slice are now.
+  void note(std::size_t number, const FlatSlice& slice);
+
+  // Squared move of all that was noted since, and squared norm of where it is now: once for each note.
+  std::pair<double, double> measure() const;
 
  private:
-  std::vector<at::Tensor> before_;
+  struct Note {
+    FlatSlice slice;
+    at::Tensor before;
+  };
+
+  at::Tensor thinned(const FlatSlice& slice) const;
+
+  const std::vector<Flat> flats_;
+  std::map<std::size_t, Note> notes_;  // by number
 };
 
 }  // namespace dssync

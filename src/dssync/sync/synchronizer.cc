@@ -7,6 +7,20 @@
 
 namespace dssync {
 
+std::string name_of(NoiseTreatment treatment) {
+  switch (treatment) {
+    case NoiseTreatment::kNotNeeded:
+      return "not needed";
+    case NoiseTreatment::kCorrected:
+      return "corrected";
+    case NoiseTreatment::kOff:
+      return "off";
+    case NoiseTreatment::kUnknown:
+      return "unknown optimizer";
+  }
+  return "";
+}
+
 std::unique_ptr<Synchronizer> make_synchronizer(World& world, const Replica& replica, const Topology& topology,
                                                 const SyncOptions& options, Timeline* timeline) {
   check(options);

@@ -5,20 +5,37 @@
 namespace dssync {
 namespace {
 
-at::Tensor stretch_of(const std::vector<Flat>& flats, const FlatSlice& slice) {
-  return flats[slice.flat].vector.narrow(0, slice.begin, slice.end - slice.begin);
-}
-
 class Replace final : public TakeOver {
  public:
   explicit Replace(const std::vector<Flat>& live) : live_(live) {}
 
   const std::vector<Flat>& averaged() const override { return live_; }
   void prepare(const std::vector<FlatSlice>& /*slices*/) override {}
+  std::optional<Move> move_of(const FlatSlice& /*slice*/) const override { return std::nullopt; }
   void apply(const std::vector<FlatSlice>& /*slices*/) override {}
 
  private:
   const std::vector<Flat> live_;
+};
+
+class ReplaceWhenDone final : public TakeOver {
+ public:
+  explicit ReplaceWhenDone(const std::vector<Flat>& live) : live_(live), average_(flat_like(live)) {}
+
+  const std::vector<Flat>& averaged() const override { return average_; }
+  void prepare(const std::vector<FlatSlice>& slices) override {
+    for (const FlatSlice& slice : slices) stretch_of(average_, slice).copy_(stretch_of(live_, slice));
+  }
+  std::optional<Move> move_of(const FlatSlice& slice) const override {
+    return Move{stretch_of(live_, slice), stretch_of(average_, slice)};
+  }
+  void apply(const std::vector<FlatSlice>& slices) override {
+    for (const FlatSlice& slice : slices) stretch_of(live_, slice).copy_(stretch_of(average_, slice));
+  }
+
+ private:
+  const std::vector<Flat> live_;
+  const std::vector<Flat> average_;
 };
 
 class AddCorrection final : public TakeOver {
@@ -34,6 +51,10 @@ class AddCorrection final : public TakeOver {
       stretch_of(snapshot_, slice).copy_(live);
       stretch_of(average_, slice).copy_(live);
     }
+  }
+
+  std::optional<Move> move_of(const FlatSlice& slice) const override {
+    return Move{stretch_of(snapshot_, slice), stretch_of(average_, slice)};
   }
 
   void apply(const std::vector<FlatSlice>& slices) override {
@@ -54,6 +75,10 @@ class AddCorrection final : public TakeOver {
 }  // namespace
 
 std::unique_ptr<TakeOver> replace_by_average(const std::vector<Flat>& live) { return std::make_unique<Replace>(live); }
+
+std::unique_ptr<TakeOver> replace_when_done(const std::vector<Flat>& live) {
+  return std::make_unique<ReplaceWhenDone>(live);
+}
 
 std::unique_ptr<TakeOver> add_correction(const std::vector<Flat>& live, bool never_negative) {
   return std::make_unique<AddCorrection>(live, never_negative);

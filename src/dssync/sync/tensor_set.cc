@@ -49,17 +49,21 @@ std::vector<Flat> layout_of(const std::vector<NamedTensor>& tensors) {
   return flats;
 }
 
-// `action` gets every tensor with its place in the flat ones.
+// `action` gets every tensor that begins in the slice, with its place in the flat one.
 template <typename Action>
-void for_each_part(const std::vector<Flat>& flats, const std::vector<NamedTensor>& tensors, Action action) {
+void for_each_part(const std::vector<Flat>& flats, const FlatSlice& slice, const std::vector<NamedTensor>& tensors,
+                   Action action) {
   const at::NoGradGuard no_grad;
-  for (const Flat& flat : flats) {
-    for (const Flat::Part& part : flat.parts) {
-      at::Tensor tensor = tensors[part.index].tensor;
-      action(tensor, view_of(flat, part.offset, tensor));
-    }
+  const Flat& flat = flats[slice.flat];
+  for (const Flat::Part& part : flat.parts) {
+    if (part.offset < slice.begin || part.offset >= slice.end) continue;
+    at::Tensor tensor = tensors[part.index].tensor;
+    action(tensor, view_of(flat, part.offset, tensor));
   }
 }
+
+// Where all its tensors begin, an empty one at the end among them.
+FlatSlice all_of(const std::vector<Flat>& flats, std::size_t flat) { return {flat, 0, flats[flat].vector.numel() + 1}; }
 
 }  // namespace
 
@@ -71,10 +75,12 @@ at::Tensor view_of(const Flat& flat, std::int64_t offset, const at::Tensor& like
 }
 
 TensorSet::TensorSet(std::vector<NamedTensor> tensors, Storage storage) : flats_(layout_of(tensors)) {
-  for_each_part(flats_, tensors, [storage](at::Tensor& tensor, const at::Tensor& place) {
-    place.copy_(tensor.detach());
-    if (storage == Storage::kOwned) tensor.set_data(place);
-  });
+  for (std::size_t flat = 0; flat < flats_.size(); ++flat) {
+    for_each_part(flats_, all_of(flats_, flat), tensors, [storage](at::Tensor& tensor, const at::Tensor& place) {
+      place.copy_(tensor.detach());
+      if (storage == Storage::kOwned) tensor.set_data(place);
+    });
+  }
   if (storage == Storage::kBorrowed) borrowed_ = std::move(tensors);
 }
 
@@ -85,14 +91,27 @@ std::int64_t TensorSet::bytes() const {
 }
 
 void TensorSet::gather() {
-  if (borrowed_.empty()) return;
-  for_each_part(flats_, borrowed_,
-                [](const at::Tensor& tensor, const at::Tensor& place) { place.copy_(tensor.detach()); });
+  for (std::size_t flat = 0; flat < flats_.size(); ++flat) gather(all_of(flats_, flat));
 }
 
 void TensorSet::scatter() const {
+  for (std::size_t flat = 0; flat < flats_.size(); ++flat) scatter(all_of(flats_, flat));
+}
+
+void TensorSet::gather(const FlatSlice& slice) {
   if (borrowed_.empty()) return;
-  for_each_part(flats_, borrowed_, [](at::Tensor& tensor, const at::Tensor& place) { tensor.detach().copy_(place); });
+  for_each_part(flats_, slice, borrowed_,
+                [](const at::Tensor& tensor, const at::Tensor& place) { place.copy_(tensor.detach()); });
+}
+
+void TensorSet::scatter(const FlatSlice& slice) const {
+  if (borrowed_.empty()) return;
+  for_each_part(flats_, slice, borrowed_,
+                [](at::Tensor& tensor, const at::Tensor& place) { tensor.detach().copy_(place); });
+}
+
+at::Tensor stretch_of(const std::vector<Flat>& flats, const FlatSlice& slice) {
+  return flats[slice.flat].vector.narrow(0, slice.begin, slice.end - slice.begin);
 }
 
 std::vector<Flat> flat_like(const std::vector<Flat>& flats) {

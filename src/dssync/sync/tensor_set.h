@@ -25,6 +25,13 @@ struct Flat {
   std::vector<Part> parts;
 };
 
+// The elements [begin, end) of one flat tensor.
+struct FlatSlice {
+  std::size_t flat = 0;
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
 class TensorSet {
  public:
   TensorSet() = default;
@@ -40,6 +47,10 @@ class TensorSet {
   // Borrowed: the tensors take over the flat ones' values.
   void scatter() const;
 
+  // The same for the tensors that begin in a slice, which cuts none of them.
+  void gather(const FlatSlice& slice);
+  void scatter(const FlatSlice& slice) const;
+
  private:
   std::vector<NamedTensor> borrowed_;  // none where the set owns its storage
   std::vector<Flat> flats_;
@@ -47,6 +58,8 @@ class TensorSet {
 
 // Flat tensors of the same shapes, with zeros. For gradients and copies.
 std::vector<Flat> flat_like(const std::vector<Flat>& flats);
+
+at::Tensor stretch_of(const std::vector<Flat>& flats, const FlatSlice& slice);
 
 // The view into `flat` that has the shape of `like`.
 at::Tensor view_of(const Flat& flat, std::int64_t offset, const at::Tensor& like);

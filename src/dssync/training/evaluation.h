@@ -2,27 +2,30 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <optional>
 
-#include "dssync/training/dataset.h"
+#include "dssync/training/data/dataset.h"
 #include "dssync/training/exchange.h"
-#include "dssync/training/models.h"
+#include "dssync/training/models/model.h"
+#include "dssync/training/task.h"
 
 namespace dssync {
 
 // Sums, so that those of several workers add up.
 struct Score {
-  std::int64_t examples = 0;
+  std::int64_t targets = 0;
   std::int64_t correct = 0;
   double loss = 0;
-  double disagreement = 0;  // what consolidating found on each worker
+  double disagreement = 0;     // what consolidating found on each worker
+  RankedScores ranked;         // of tasks that rank
+  std::optional<double> area;  // under the curve, of all workers' scores: where they were added up
 
-  double accuracy() const { return static_cast<double>(correct) / static_cast<double>(examples); }
-  double mean_loss() const { return loss / static_cast<double>(examples); }
+  double accuracy() const { return static_cast<double>(correct) / static_cast<double>(targets); }
+  double mean_loss() const { return loss / static_cast<double>(targets); }
 };
 
 // Of test examples first..last-1. The model is in training mode before and after.
-Score evaluate(Model& model, const Dataset& test, std::int64_t first, std::int64_t last);
+Score evaluate(Model& model, const Task& task, const Dataset& test, std::int64_t first, std::int64_t last);
 
 // The examples of one worker: [first, last).
 struct Share {
@@ -31,7 +34,7 @@ struct Share {
 };
 Share share_of(std::int64_t examples, int rank, int workers);
 
-// Collective: all workers get the sum of all scores, to the bit.
-Score add_up(Exchange& exchange, const Score& own);
+// Collective: all workers get the sum of all scores, to the bit, and the exact area under the curve of tasks that rank.
+Score add_up(Exchange& exchange, const Score& own, const Task& task);
 
 }  // namespace dssync

@@ -29,6 +29,18 @@ TEST(LearningRateTest, EndsNearlyButNotAtZero) {
   EXPECT_EQ(rate.at(1000), 0);
 }
 
+TEST(LearningRateTest, FallsToTheFinalRateAndStays) {
+  LearningRate rate{0.4, 4, 12};
+  rate.final = 0.1;
+  EXPECT_NEAR(rate.at(8), 0.25, 1e-12);
+  rate.fallen_at = 8;
+  EXPECT_DOUBLE_EQ(rate.at(4), 0.4);
+  EXPECT_NEAR(rate.at(6), 0.25, 1e-12);
+  for (const int iteration : {8, 9, 11}) EXPECT_DOUBLE_EQ(rate.at(iteration), 0.1);
+  rate.final = 0.4;
+  for (const int iteration : {4, 6, 11}) EXPECT_DOUBLE_EQ(rate.at(iteration), 0.4);
+}
+
 TEST(LearningRateTest, WithoutWarmUpStartsAtThePeak) { EXPECT_DOUBLE_EQ((LearningRate{0.1, 0, 10}.at(0)), 0.1); }
 
 TEST(LearningRateTest, AWarmUpAsLongAsTheRunOnlyClimbs) {

@@ -4,11 +4,13 @@
 
 #include <cmath>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
 #include <torch/version.h>
@@ -41,8 +43,25 @@ void check(const OptimizerSettings& settings) {
   expect(settings.learning_rate > 0 && std::isfinite(settings.learning_rate), "learning rate", settings.learning_rate,
          "a number above 0");
   expect(settings.momentum >= 0 && settings.momentum < 1, "momentum", settings.momentum, "at least 0 and below 1");
+  for (const double beta : {settings.betas.first, settings.betas.second}) {
+    expect(beta >= 0 && beta < 1, "beta", beta, "at least 0 and below 1");
+  }
   expect(settings.weight_decay >= 0 && std::isfinite(settings.weight_decay), "weight decay", settings.weight_decay,
          "a number of at least 0");
+}
+
+template <typename Options>
+Options with_betas(Options options, const Betas& betas) {
+  options.betas(std::tuple(betas.first, betas.second));
+  return options;
+}
+
+// Adam's and AdamW's have the same members, and no type in common.
+template <typename State>
+Memory adam_memory(const State& state) {
+  return {{"step", at::scalar_tensor(state.step(), at::kLong)},
+          {"exp_avg", state.exp_avg()},
+          {"exp_avg_sq", state.exp_avg_sq()}};
 }
 
 Memory memory_of(const optim::OptimizerParamState& state) {
@@ -50,12 +69,9 @@ Memory memory_of(const optim::OptimizerParamState& state) {
     if (!sgd->momentum_buffer().defined()) return {};
     return {{"momentum_buffer", sgd->momentum_buffer()}};
   }
-  if (const auto* adam = dynamic_cast<const optim::AdamWParamState*>(&state)) {
-    return {{"step", at::scalar_tensor(adam->step(), at::kLong)},
-            {"exp_avg", adam->exp_avg()},
-            {"exp_avg_sq", adam->exp_avg_sq()}};
-  }
-  throw Error("the state of this optimizer cannot be saved: expected SGD or AdamW");
+  if (const auto* adam = dynamic_cast<const optim::AdamParamState*>(&state)) return adam_memory(*adam);
+  if (const auto* adamw = dynamic_cast<const optim::AdamWParamState*>(&state)) return adam_memory(*adamw);
+  throw Error("the state of this optimizer cannot be saved: expected SGD, Adam or AdamW");
 }
 
 at::Tensor taken(const Memory& memory, const std::string& kind, const at::Tensor& like) {
@@ -68,6 +84,15 @@ at::Tensor taken(const Memory& memory, const std::string& kind, const at::Tensor
   return tensor.clone();
 }
 
+template <typename State>
+std::unique_ptr<State> adam_state(const Memory& memory, const at::Tensor& parameter) {
+  auto state = std::make_unique<State>();
+  state->step(taken(memory, "step", {}).template item<std::int64_t>());
+  state->exp_avg(taken(memory, "exp_avg", parameter));
+  state->exp_avg_sq(taken(memory, "exp_avg_sq", parameter));
+  return state;
+}
+
 std::unique_ptr<optim::OptimizerParamState> state_from(const optim::Optimizer& optimizer, const Memory& memory,
                                                        const at::Tensor& parameter) {
   if (dynamic_cast<const optim::SGD*>(&optimizer) != nullptr) {
@@ -75,31 +100,30 @@ std::unique_ptr<optim::OptimizerParamState> state_from(const optim::Optimizer& o
     state->momentum_buffer(taken(memory, "momentum_buffer", parameter));
     return state;
   }
-  if (dynamic_cast<const optim::AdamW*>(&optimizer) == nullptr) {
-    throw Error("the state of this optimizer cannot be restored: expected SGD or AdamW");
+  if (dynamic_cast<const optim::Adam*>(&optimizer) != nullptr) {
+    return adam_state<optim::AdamParamState>(memory, parameter);
   }
-  auto state = std::make_unique<optim::AdamWParamState>();
-  state->step(taken(memory, "step", {}).item<std::int64_t>());
-  state->exp_avg(taken(memory, "exp_avg", parameter));
-  state->exp_avg_sq(taken(memory, "exp_avg_sq", parameter));
-  return state;
+  if (dynamic_cast<const optim::AdamW*>(&optimizer) != nullptr) {
+    return adam_state<optim::AdamWParamState>(memory, parameter);
+  }
+  throw Error("the state of this optimizer cannot be restored: expected SGD, Adam or AdamW");
 }
 
 }  // namespace
 
 const std::vector<std::string>& optimizer_names() {
-  static const std::vector<std::string> names{"sgd", "adamw"};
+  static const std::vector<std::string> names{"sgd", "adam", "adamw"};
   return names;
 }
 
 int states_per_parameter(const OptimizerSettings& settings) {
-  if (settings.name == "adamw") return 2;
+  if (settings.name != "sgd") return 2;
   return settings.momentum > 0 ? 1 : 0;
 }
 
 double default_learning_rate(const std::string& optimizer) {
   if (optimizer == "sgd") return 0.1;
-  if (optimizer == "adamw") return 0.002;
+  if (optimizer == "adam" || optimizer == "adamw") return 0.002;
   throw InputError(
       fmt::format("optimizer {}: expected one of {}", quote(optimizer), fmt::join(optimizer_names(), ", ")));
 }
@@ -108,8 +132,12 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const OptimizerSettings& settin
   check(settings);
   const double rate = settings.learning_rate;
   if (settings.name == "adamw") {
-    return std::make_unique<optim::AdamW>(model.parameters(),
-                                          optim::AdamWOptions(rate).weight_decay(settings.weight_decay));
+    const auto options = optim::AdamWOptions(rate).weight_decay(settings.weight_decay);
+    return std::make_unique<optim::AdamW>(model.parameters(), with_betas(options, settings.betas));
+  }
+  if (settings.name == "adam") {
+    const auto options = optim::AdamOptions(rate).weight_decay(settings.weight_decay);
+    return std::make_unique<optim::Adam>(model.parameters(), with_betas(options, settings.betas));
   }
   return std::make_unique<optim::SGD>(
       model.parameters(), optim::SGDOptions(rate).momentum(settings.momentum).weight_decay(settings.weight_decay));

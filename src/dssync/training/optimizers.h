@@ -13,14 +13,21 @@
 
 namespace dssync {
 
+// How much Adam's means of the gradients and of their squares keep in every iteration.
+struct Betas {
+  double first = 0.9;
+  double second = 0.999;
+};
+
 struct OptimizerSettings {
   std::string name = "sgd";
   double learning_rate = 0.1;
   double momentum = 0.9;  // of sgd
   double weight_decay = 5e-4;
+  Betas betas{};  // of adam and adamw
 };
 
-// "sgd" (with momentum) and "adamw".
+// "sgd" (with momentum), "adam" and "adamw".
 const std::vector<std::string>& optimizer_names();
 
 // How many values it remembers of every parameter: momentum, or the two moments of Adam.

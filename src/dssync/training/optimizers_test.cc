@@ -12,7 +12,7 @@
 
 #include "dssync/base/error.h"
 #include "dssync/comm/testing.h"
-#include "dssync/training/models.h"
+#include "dssync/training/models/models.h"
 
 namespace dssync {
 namespace {
@@ -47,6 +47,20 @@ TEST(OptimizersTest, AdamWStepsByItsRateAndDecaysApart) {
   EXPECT_NEAR(slope.x.item<double>(), 0.995 - 0.01, 1e-6);
 }
 
+// Gradients 3, then 0: by hand, m = 0.3 beta1 / (1 - beta1^2) and v = 9 (1 - beta2) beta2 / (1 - beta2^2).
+TEST(OptimizersTest, AdamForgetsByItsBetas) {
+  for (const std::string name : {"adam", "adamw"}) {
+    Slope slope;
+    const auto adam = make_optimizer({name, 0.01, 0, 0, {0.5, 0.75}}, slope);
+    slope.step(*adam);
+    slope.x.mutable_grad().zero_();
+    adam->step();
+    const double mean = 3 * 0.5 * 0.5 / 0.75;
+    const double square = 9 * 0.25 * 0.75 / (1 - 0.75 * 0.75);
+    EXPECT_NEAR(slope.x.item<double>(), 1 - 0.01 - 0.01 * mean / std::sqrt(square), 1e-6) << name;
+  }
+}
+
 TEST(OptimizersTest, TheLearningRateCanBeSet) {
   Slope slope;
   const auto sgd = make_optimizer({"sgd", 0.1, 0, 0}, slope);
@@ -56,8 +70,9 @@ TEST(OptimizersTest, TheLearningRateCanBeSet) {
 }
 
 TEST(OptimizersTest, RememberAsManyValuesAsTheySay) {
-  for (const OptimizerSettings& settings : {OptimizerSettings{"sgd", 0.1, 0.9, 0}, OptimizerSettings{"sgd", 0.1, 0, 0},
-                                            OptimizerSettings{"adamw", 0.01, 0, 0}}) {
+  for (const OptimizerSettings& settings :
+       {OptimizerSettings{"sgd", 0.1, 0.9, 0}, OptimizerSettings{"sgd", 0.1, 0, 0},
+        OptimizerSettings{"adam", 0.01, 0, 0}, OptimizerSettings{"adamw", 0.01, 0, 0}}) {
     Slope slope;
     const auto optimizer = make_optimizer(settings, slope);
     slope.step(*optimizer);
@@ -86,11 +101,11 @@ class RestoredTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(RestoredTest, GoesOnToTheBit) {
   const OptimizerSettings settings{GetParam(), 0.05, 0.9, 1e-3};
-  const auto model = make_model("cnn", 1, {1, 8, 8});
+  const auto model = make_model({.name = "cnn"}, 1, ImageShape{1, 8, 8});
   const auto optimizer = make_optimizer(settings, *model);
   for (int step = 0; step < 5; ++step) train_step(*model, *optimizer, step);
 
-  const auto resumed = make_model("cnn", 2, {1, 8, 8});
+  const auto resumed = make_model({.name = "cnn"}, 2, ImageShape{1, 8, 8});
   {
     const torch::NoGradGuard no_grad;
     const auto from = model->parameters();
@@ -109,8 +124,8 @@ TEST_P(RestoredTest, GoesOnToTheBit) {
 
 TEST_P(RestoredTest, WithoutItsStateItWouldGoElsewhere) {
   const OptimizerSettings settings{GetParam(), 0.05, 0.9, 1e-3};
-  const auto model = make_model("cnn", 1, {1, 8, 8});
-  const auto twin = make_model("cnn", 1, {1, 8, 8});
+  const auto model = make_model({.name = "cnn"}, 1, ImageShape{1, 8, 8});
+  const auto twin = make_model({.name = "cnn"}, 1, ImageShape{1, 8, 8});
   const auto optimizer = make_optimizer(settings, *model);
   auto forgetful = make_optimizer(settings, *twin);
   for (int step = 0; step < 4; ++step) {
@@ -122,7 +137,7 @@ TEST_P(RestoredTest, WithoutItsStateItWouldGoElsewhere) {
 }
 
 TEST_P(RestoredTest, WhatIsSavedIsACopy) {
-  const auto model = make_model("mlp", 1, {1, 8, 8});
+  const auto model = make_model({.name = "mlp"}, 1, ImageShape{1, 8, 8});
   const auto optimizer = make_optimizer({GetParam(), 0.05, 0.9, 0}, *model);
   EXPECT_TRUE(saved_state(*model, *optimizer).empty());
   train_step(*model, *optimizer, 0);
@@ -132,17 +147,17 @@ TEST_P(RestoredTest, WhatIsSavedIsACopy) {
   EXPECT_TRUE(at::equal(before, saved.front().tensors.front().tensor));
 }
 
-INSTANTIATE_TEST_SUITE_P(Optimizers, RestoredTest, ::testing::Values("sgd", "adamw"),
+INSTANTIATE_TEST_SUITE_P(Optimizers, RestoredTest, ::testing::Values("sgd", "adam", "adamw"),
                          [](const auto& tested) { return tested.param; });
 
 TEST(OptimizersTest, RefusesTheStateOfAnotherOptimizerOrModel) {
-  const auto model = make_model("mlp", 1, {1, 8, 8});
+  const auto model = make_model({.name = "mlp"}, 1, ImageShape{1, 8, 8});
   const auto sgd = make_optimizer({"sgd", 0.1, 0.9, 0}, *model);
   train_step(*model, *sgd, 0);
   auto saved = saved_state(*model, *sgd);
   const auto adamw = make_optimizer({"adamw", 0.1, 0.9, 0}, *model);
   EXPECT_THAT(message_of<Error>([&] { restore_state(*model, *adamw, saved); }), HasSubstr("has no \"step\""));
-  const auto other = make_model("mlp", 1, {1, 9, 9});
+  const auto other = make_model({.name = "mlp"}, 1, ImageShape{1, 9, 9});
   const auto fresh = make_optimizer({"sgd", 0.1, 0.9, 0}, *other);
   EXPECT_THAT(message_of<Error>([&] { restore_state(*other, *fresh, saved); }), HasSubstr("another shape"));
   saved.front().tensors.front().name = "elsewhere";
@@ -154,11 +169,12 @@ TEST(OptimizersTest, RefusesNumbersThatMakeNoSense) {
   const auto refused = [&slope](OptimizerSettings settings) {
     return message_of<InputError>([&] { make_optimizer(settings, slope); });
   };
-  EXPECT_THAT(refused({"adam", 0.1, 0.9, 0}), HasSubstr("optimizer \"adam\": expected one of sgd, adamw"));
+  EXPECT_THAT(refused({"lion", 0.1, 0.9, 0}), HasSubstr("optimizer \"lion\": expected one of sgd, adam, adamw"));
   EXPECT_THAT(refused({"sgd", 0, 0.9, 0}), HasSubstr("learning rate 0: expected a number above 0"));
   EXPECT_THAT(refused({"sgd", std::numeric_limits<double>::quiet_NaN(), 0.9, 0}), HasSubstr("learning rate nan"));
   EXPECT_THAT(refused({"sgd", 0.1, 1, 0}), HasSubstr("momentum 1: expected at least 0 and below 1"));
   EXPECT_THAT(refused({"sgd", 0.1, 0.9, -1}), HasSubstr("weight decay -1"));
+  EXPECT_THAT(refused({"adam", 0.1, 0.9, 0, {0.9, 1}}), HasSubstr("beta 1: expected at least 0 and below 1"));
 }
 
 }  // namespace

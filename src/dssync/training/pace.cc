@@ -2,7 +2,7 @@
 
 #include <thread>
 
-#include "dssync/method/cost.h"
+#include "dssync/method/overlap.h"
 
 namespace dssync {
 Pace::Pace(const torch::nn::Module& model, Seconds duration) : duration_(duration) {
@@ -21,6 +21,12 @@ void Pace::begin() {
   start_ = Clock::now();
   ready_ = 0;
 }
+
+void Pace::layers_done(std::size_t done, std::size_t all) const {
+  sleep_until(kForwardPart * static_cast<double>(done) / static_cast<double>(all));
+}
+
+void Pace::exclude(Seconds seconds) { start_ += std::chrono::duration_cast<Clock::duration>(seconds); }
 
 void Pace::forward_done() const { sleep_until(kForwardPart); }
 

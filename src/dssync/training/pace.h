@@ -1,6 +1,6 @@
 // Makes computing take as long as it would elsewhere: sleeps until a given duration has passed, a third of it in the
-// forward pass and the rest as gradients become ready, so that whatever overlaps the backward pass has it to overlap
-// with. What is really computed counts towards the duration. Not thread-safe.
+// layers of the forward pass and the rest as gradients become ready, so that whatever overlaps a pass has it to overlap
+// with. What is really computed counts towards the duration, what is excluded does not. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +23,10 @@ class Pace {
   Pace& operator=(const Pace&) = delete;
 
   void begin();
+  // So many of the model's layers have been computed.
+  void layers_done(std::size_t done, std::size_t all) const;
+  // So much of the time since begin() was no computing.
+  void exclude(Seconds seconds);
   void forward_done() const;
   void backward_done() const;
 

@@ -6,7 +6,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "dssync/training/models.h"
+#include "dssync/training/models/models.h"
 
 namespace dssync {
 namespace {
@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 TEST(PaceTest, SpreadsTheTimeOverThePasses) {
-  const auto model = make_model("mlp", 1);
+  const auto model = make_model({.name = "mlp"}, 1, ImageShape());
   std::vector<double> arrivals;  // of gradients; registered before the pace, so each is seen before its sleep
   const auto start = Clock::now();
   for (const at::Tensor& parameter : model->parameters()) {
@@ -37,8 +37,20 @@ TEST(PaceTest, SpreadsTheTimeOverThePasses) {
   }
 }
 
+TEST(PaceTest, LayersTakeTheirPartsAndWaitingIsNoComputing) {
+  const auto model = make_model({.name = "mlp"}, 1, ImageShape());
+  Pace pace(*model, milliseconds(300));
+  const auto start = Clock::now();
+  pace.begin();
+  pace.layers_done(1, 2);
+  EXPECT_GE(since(start), 0.05);
+  pace.exclude(milliseconds(60));
+  pace.forward_done();
+  EXPECT_GE(since(start), 0.16);
+}
+
 TEST(PaceTest, WithoutADurationDoesNothing) {
-  const auto model = make_model("mlp", 1);
+  const auto model = make_model({.name = "mlp"}, 1, ImageShape());
   Pace pace(*model, Seconds(0));
   pace.begin();
   model->forward(at::randn({2, 1, 28, 28})).sum().backward();
@@ -47,7 +59,7 @@ TEST(PaceTest, WithoutADurationDoesNothing) {
 }
 
 TEST(PaceTest, LeavesNothingBehind) {
-  const auto model = make_model("mlp", 1);
+  const auto model = make_model({.name = "mlp"}, 1, ImageShape());
   { const Pace pace(*model, milliseconds(1)); }
   model->forward(at::randn({2, 1, 28, 28})).sum().backward();  // a hook of the pace would use what is gone
   EXPECT_TRUE(model->parameters().front().grad().defined());

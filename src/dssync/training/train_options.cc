@@ -9,8 +9,7 @@
 
 #include "dssync/base/error.h"
 #include "dssync/base/text.h"
-#include "dssync/training/models.h"
-#include "dssync/training/optimizers.h"
+#include "dssync/training/data/clicks.h"
 
 namespace dssync {
 namespace {
@@ -26,68 +25,41 @@ void expect_one_of(const char* option, const std::string& value, const std::vect
   }
 }
 
-// What decides which numbers are computed on one worker.
-Fields core_fields(const TrainOptions& options) {
-  return {{"data", options.data},
-          {"train_examples", options.train_examples},
-          {"test_examples", options.test_examples},
-          {"model", options.model},
-          {"hidden", options.hidden},
-          {"seed", static_cast<std::int64_t>(options.seed)},
-          {"epochs", std::int64_t{options.epochs}},
-          {"batch_size", std::int64_t{options.batch_size}},
-          {"optimizer", options.optimizer},
-          {"learning_rate", peak_learning_rate(options)},
-          {"momentum", options.momentum},
-          {"weight_decay", options.weight_decay},
-          {"warmup_epochs", options.warmup_epochs},
-          {"evaluate_every", std::int64_t{options.evaluate_every}},
-          {"evaluate_every_iterations", options.evaluate_every_iterations}};
-}
-
-// What decides how workers influence each other.
-Fields sync_fields(const SyncOptions& sync) {
-  Fields fields;
-  for (const auto& [name, value] : values_of(sync)) {
-    std::visit([&fields, &name = name](const auto& held) { fields.emplace_back(name, held); }, value);
+void check_lengths(const TrainOptions& options) {
+  if (options.epochs) expect(*options.epochs >= 1, "epochs", *options.epochs, "at least 1");
+  expect(options.max_iterations >= 0, "iterations", options.max_iterations, "at least 1, or 0 for no limit");
+  if (const auto& warmup = options.warmup_epochs) {
+    expect(*warmup >= 0 && std::isfinite(*warmup), "warm-up epochs", *warmup, "a number of at least 0");
   }
-  return fields;
+  if (const auto& warmup = options.warmup_iterations) {
+    expect(*warmup >= 0, "warm-up iterations", *warmup, "at least 0");
+    if (options.warmup_epochs)
+      throw InputError("the warm-up is given in epochs and in iterations: expected one of them");
+  }
+  expect(options.evaluate_every >= 0, "evaluation every", options.evaluate_every, "at least 1 epoch, or 0 for the end");
+  expect(options.evaluate_every_iterations >= 0, "evaluation every", options.evaluate_every_iterations,
+         "at least 1 iteration, or 0 for none");
 }
-
-std::string words_of(const FieldValue& value) {
-  if (const auto* list = std::get_if<std::vector<std::string>>(&value))
-    return fmt::format("{}", fmt::join(*list, ", "));
-  return std::visit(
-      [](const auto& held) -> std::string {
-        if constexpr (std::is_constructible_v<OptionValue, decltype(held)>) {
-          return text_of(held);
-        } else {
-          return "";
-        }
-      },
-      value);
-}
-
-void append(Fields& fields, const Fields& more) { fields.insert(fields.end(), more.begin(), more.end()); }
 
 }  // namespace
 
 void check(const TrainOptions& options) {
-  expect_one_of("data", options.data, {"fashion-mnist", "synthetic"});
-  expect_one_of("model", options.model, model_names());
-  expect(options.hidden >= 1, "hidden units", options.hidden, "at least 1");
+  const DataOptions& data = options.data;
+  check_fit(options.model.name, shape_of(data));
+  expect(options.model.hidden >= 1, "hidden units", options.model.hidden, "at least 1");
+  expect(data.context >= 1, "context", data.context, "at least 1");
+  if (data.name == "clicks") check_rows(data.rows);
   expect_one_of("optimizer", options.optimizer, optimizer_names());
-  expect(options.train_examples >= 0, "training examples", options.train_examples, "at least 1, or 0 for all");
-  expect(options.test_examples >= 0, "test examples", options.test_examples, "at least 1, or 0 for all");
+  expect(data.train_examples >= 0, "training examples", data.train_examples, "at least 1, or 0 for all");
+  expect(data.test_examples >= 0, "test examples", data.test_examples, "at least 1, or 0 for all");
   expect(options.seed <= std::numeric_limits<std::int64_t>::max(), "seed", options.seed, "at most 2^63 - 1");
-  expect(options.epochs >= 1, "epochs", options.epochs, "at least 1");
-  expect(options.max_iterations >= 0, "iterations", options.max_iterations, "at least 1, or 0 for no limit");
   expect(options.batch_size >= 1, "batch size", options.batch_size, "at least 1");
-  expect(options.warmup_epochs >= 0 && std::isfinite(options.warmup_epochs), "warm-up epochs", options.warmup_epochs,
+  expect(options.clip_norm >= 0 && std::isfinite(options.clip_norm), "clipping at", options.clip_norm,
+         "a norm above 0, or 0 for none");
+  expect(options.final_rate >= 0 && std::isfinite(options.final_rate), "final learning rate", options.final_rate,
          "a number of at least 0");
-  expect(options.evaluate_every >= 0, "evaluation every", options.evaluate_every, "at least 1 epoch, or 0 for the end");
-  expect(options.evaluate_every_iterations >= 0, "evaluation every", options.evaluate_every_iterations,
-         "at least 1 iteration, or 0 for none");
+  expect(options.swa_start >= 0, "mean from iteration", options.swa_start, "at least 1, or 0 for no mean");
+  check_lengths(options);
   expect(options.compute.count() >= 0 && std::isfinite(options.compute.count()), "compute", options.compute.count(),
          "0 or more seconds");
   expect(options.threads >= 1, "threads", options.threads, "at least 1");
@@ -98,61 +70,25 @@ void check(const TrainOptions& options) {
   }
 }
 
+bool is_counted_in_iterations(const TrainOptions& options) { return !options.epochs && options.max_iterations > 0; }
+
 double peak_learning_rate(const TrainOptions& options) {
   return options.learning_rate.value_or(default_learning_rate(options.optimizer));
 }
 
-Fields fields_of(const TrainOptions& options, const SyncOptions& sync) {
-  Fields fields{{"method", dssync::name_of(sync.method)}};
-  append(fields, sync_fields(sync));
-  append(fields, core_fields(options));
-  append(fields, {{"max_iterations", options.max_iterations},
-                  {"compute_seconds", options.compute.count()},
-                  {"threads", std::int64_t{options.threads}},
-                  {"checkpoint_folder", options.checkpoint_folder.string()},
-                  {"checkpoint_every_epochs", std::int64_t{options.checkpoint_every_epochs}},
-                  {"checkpoint_every_iterations", options.checkpoint_every_iterations},
-                  {"resume", options.resume},
-                  {"log", options.log.string()},
-                  {"trace", options.trace.string()}});
-  return fields;
-}
-
-RunIdentity identity_of(const TrainOptions& options, const SyncOptions& sync, int workers) {
-  Fields fields{{"workers", std::int64_t{workers}}, {"method", dssync::name_of(sync.method)}};
-  append(fields, core_fields(options));
-  append(fields, sync_fields(sync));
-  RunIdentity identity;
-  for (const auto& [name, value] : fields) {
-    std::string words = name;
-    std::replace(words.begin(), words.end(), '_', ' ');
-    identity.emplace_back(words, words_of(value));
-  }
-  return identity;
-}
-
-std::vector<std::string> promises_of(const TrainOptions& options, const RunIdentity& identity) {
-  std::vector<std::string> lines;
-  for (const auto& [name, value] : identity) lines.push_back(fmt::format("{} {}", name, value));
-  lines.push_back(fmt::format("iterations at most {}", options.max_iterations));
-  lines.push_back(fmt::format("checkpoints {}, every {} epochs and {} iterations",
-                              options.checkpoint_folder.empty() ? "off" : "on", options.checkpoint_every_epochs,
-                              options.checkpoint_every_iterations));
-  lines.push_back(fmt::format("resume {}", options.resume ? "on" : "off"));
-  lines.push_back(fmt::format("trace {}", options.trace.empty() ? "off" : "on"));
-  return lines;
-}
-
-Fields fields_of(const Plan& plan, const Topology& topology) {
-  std::vector<std::string> rounds;
-  for (const Round& round : plan.rounds) rounds.push_back(round.label);
-  const LinkId bottleneck = plan.cost.bottleneck;
-  return {{"rounds", rounds},
-          {"shards", std::int64_t{plan.shards}},
-          {"seconds_per_iteration", plan.cost.seconds_per_iteration},
-          {"steady_disagreement", plan.mixing.steady_disagreement},
-          {"cycle_norm", plan.mixing.cycle_norm},
-          {"bottleneck", bottleneck == kNone ? std::string() : topology.link(bottleneck).name}};
+LearningRate learning_rate_of(const TrainOptions& options, std::int64_t iterations_per_epoch) {
+  const bool in_iterations = is_counted_in_iterations(options);
+  const std::int64_t total =
+      in_iterations ? options.max_iterations : iterations_per_epoch * options.epochs.value_or(kEpochs);
+  const double epoch = static_cast<double>(iterations_per_epoch);
+  double warmup = in_iterations ? kWarmupPart * static_cast<double>(total) : kWarmupEpochs * epoch;
+  if (options.warmup_epochs) warmup = *options.warmup_epochs * epoch;
+  if (options.warmup_iterations) warmup = static_cast<double>(*options.warmup_iterations);
+  const auto most = static_cast<double>(total);
+  LearningRate rate{peak_learning_rate(options), static_cast<std::int64_t>(std::round(std::min(warmup, most))), total};
+  rate.final = options.final_rate;
+  if (options.swa_start > 0 && options.final_rate > 0) rate.fallen_at = options.swa_start;
+  return rate;
 }
 
 }  // namespace dssync

@@ -4,27 +4,23 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 #include <utility>
 
 #include <fmt/format.h>
-#include <torch/nn/functional/loss.h>
 
 #include "dssync/base/error.h"
 #include "dssync/base/version.h"
 #include "dssync/method/cost.h"
-#include "dssync/training/checkpoint_folder.h"
-#include "dssync/training/evaluation.h"
 #include "dssync/training/exchange.h"
-#include "dssync/training/learning_rate.h"
-#include "dssync/training/models.h"
-#include "dssync/training/optimizers.h"
+#include "dssync/training/named_values.h"
+#include "dssync/training/option_fields.h"
 #include "dssync/training/pace.h"
-#include "dssync/training/sharded_batches.h"
+#include "dssync/training/run_checkpoints.h"
 #include "dssync/training/threads.h"
 #include "dssync/training/trace_file.h"
 #include "dssync/training/traffic_meter.h"
-#include "dssync/training/train_options.h"
+#include "dssync/training/weight_mean.h"
+#include "dssync/training/workload.h"
 
 namespace dssync {
 namespace {
@@ -33,32 +29,15 @@ double seconds_between(Clock::time_point start, Clock::time_point end) {
   return std::chrono::duration<double>(end - start).count();
 }
 
-// Into tensors that stay where they are: the synchronizer made them views.
-void copy_into(const std::vector<NamedTensor>& targets, const std::vector<NamedTensor>& values, const char* what) {
-  const torch::NoGradGuard no_grad;
-  if (targets.size() != values.size()) {
-    throw Error(fmt::format("the checkpoint has {} {}, the model {}", values.size(), what, targets.size()));
-  }
-  for (std::size_t index = 0; index < targets.size(); ++index) {
-    const auto& [name, value] = values[index];
-    at::Tensor target = targets[index].tensor;
-    if (name != targets[index].name || value.sizes() != target.sizes()) {
-      throw Error(fmt::format("the checkpoint has {} of another shape than the model's {}", name, targets[index].name));
-    }
-    target.copy_(value);
-  }
+// Whether something that comes every so many iterations, and every so many others, comes now. 0: never.
+bool comes_now(std::int64_t iteration, std::int64_t interval, std::int64_t other_interval) {
+  return (interval > 0 && iteration % interval == 0) || (other_interval > 0 && iteration % other_interval == 0);
 }
 
-std::vector<NamedTensor> parameters_of(const Model& model) {
-  std::vector<NamedTensor> tensors;
-  for (const auto& item : model.named_parameters()) tensors.push_back({item.key(), item.value()});
-  return tensors;
-}
-
-std::vector<NamedTensor> buffers_of(const Model& model) {
-  std::vector<NamedTensor> tensors;
-  for (const auto& item : model.named_buffers()) tensors.push_back({item.key(), item.value()});
-  return tensors;
+// What is emulated is known beforehand.
+SyncOptions with_compute(SyncOptions sync, Seconds compute) {
+  sync.compute = compute;
+  return sync;
 }
 
 // One run on one worker. Its parts are made one after another by prepare(), and live until it is destroyed, so that a
@@ -70,7 +49,7 @@ class Training {
       : world_(world),
         topology_(topology),
         options_(options),
-        sync_options_(sync),
+        sync_options_(with_compute(sync, options.compute)),
         progress_(progress != nullptr ? *progress : nobody_),
         traffic_(world.rank() == 0 ? options.surroundings.count : nullptr) {}
 
@@ -105,9 +84,11 @@ class Training {
     exchange_.emplace(world_);
     const RunIdentity identity = identity_of(options_, sync_options_, world_.size());
     world_.agree("training options", promises_of(options_, identity));
-    load_examples();
     make_parts();
-    prepare_checkpoints(identity);
+    if (!options_.checkpoint_folder.empty()) {
+      checkpoints_.emplace(world_, *exchange_, options_.checkpoint_folder, identity);
+      if (options_.resume) load();
+    }
     make_sync();
     report_start();
   }
@@ -118,55 +99,30 @@ class Training {
     progress_.log_opened(log_);
   }
 
-  void load_examples() {
-    data_ = load_data(options_.data, options_.data_folder, options_.train_examples, options_.test_examples);
-    batches_.emplace(data_.train.size(), options_.batch_size, world_.rank(), world_.size(), options_.seed);
-    total_iterations_ = batches_->per_epoch() * options_.epochs;
-    const double warmup = std::round(options_.warmup_epochs * static_cast<double>(batches_->per_epoch()));
-    rate_ = {peak_learning_rate(options_),
-             std::min(total_iterations_, static_cast<std::int64_t>(std::min(warmup, 1e15))), total_iterations_};
-  }
-
   void make_parts() {
-    const auto& images = data_.train.images;
-    model_ = make_model(options_.model, options_.seed, {images.size(1), images.size(2), images.size(3)},
-                        data_.train.classes, options_.hidden);
-    model_->train();
-    optimizer_ = make_optimizer(optimizer_settings(), *model_);
-    pace_.emplace(*model_, options_.compute);
-  }
-
-  // Learns from rank 0 which checkpoint is the latest, and loads it to resume.
-  void prepare_checkpoints(RunIdentity identity) {
-    if (options_.checkpoint_folder.empty()) return;
-    folder_.emplace(options_.checkpoint_folder, world_.rank());
-    saved_.identity = std::move(identity);
-    saved_.rank = world_.rank();
-    saved_.name = exchange_->broadcast("latest checkpoint", world_.rank() == 0 ? folder_->latest() : "");
-    run_number_ = std::stoull(exchange_->broadcast("number of the run", std::to_string(std::random_device()())));
-    if (options_.resume) load();
+    workload_.emplace(options_, world_.rank(), world_.size());
+    rate_ = learning_rate_of(options_, workload_->iterations_per_epoch());
+    optimizer_ = make_optimizer(optimizer_settings(), model());
+    pace_.emplace(model(), options_.compute);
   }
 
   void load() {
-    if (saved_.name.empty()) {
-      throw InputError(options_.checkpoint_folder, 0, "there is no checkpoint to go on from");
-    }
-    Checkpoint loaded = read_checkpoint(folder_->file_of(saved_.name), saved_.name, world_.rank());
-    check_identity(folder_->file_of(saved_.name), loaded.identity, saved_.identity);
-    saved_ = std::move(loaded);
-    iteration_ = first_iteration_ = saved_.iteration;
-    earlier_seconds_ = saved_.seconds;
-    training_seconds_ = earlier_training_seconds_ = saved_.training_seconds;
+    loaded_ = checkpoints_->load();
+    iteration_ = first_iteration_ = loaded_.iteration;
+    earlier_seconds_ = loaded_.seconds;
+    training_seconds_ = earlier_training_seconds_ = loaded_.training_seconds;
+    mean_.restore(std::move(loaded_.mean), loaded_.mean_count);
+    mean_taken_at_ = iteration_;
     restore_values();
   }
 
   void restore_values() {
-    copy_into(parameters_of(*model_), saved_.parameters, "parameters");
-    copy_into(buffers_of(*model_), saved_.buffers, "buffers");
+    copy_into(named_parameters_of(model()), loaded_.parameters, "parameters");
+    copy_into(named_buffers_of(model()), loaded_.buffers, "buffers");
   }
 
   OptimizerSettings optimizer_settings() const {
-    return {options_.optimizer, rate_.peak, options_.momentum, options_.weight_decay};
+    return {options_.optimizer, rate_.peak, options_.momentum, options_.weight_decay, options_.betas};
   }
 
   void make_sync() {
@@ -174,39 +130,52 @@ class Training {
       timeline_.emplace(options_.trace_spans);
       origin_ = common_origin(*exchange_);
     }
-    sync_ = make_synchronizer(world_, replica_of(*model_, *optimizer_), topology_, sync_options_, timeline());
+    Replica replica = replica_of(model(), *optimizer_);
+    replica.step = [this, step = replica.step](const std::vector<std::size_t>& parameters) {
+      without_pace([&] { step(parameters); });
+    };
+    sync_ = make_synchronizer(world_, replica, topology_, sync_options_, timeline());
     if (!options_.resume) return;
     // Once before, so that what the synchronizer copied is not the new model's, and once more because it gave all
     // workers rank 0's values.
     restore_values();
-    restore_state(*model_, *optimizer_, saved_.optimizer);
-    sync_->load_state(saved_.sync);
+    restore_state(model(), *optimizer_, loaded_.optimizer);
+    sync_->load_state(loaded_.sync);
+    loaded_ = {};
   }
 
   void report_start() {
-    const std::int64_t count = parameter_count(*model_);
+    const std::int64_t count = parameter_count(model());
+    SyncOptions sync = sync_options_;
+    sync.overlap = sync_->overlap();
     StartReport report{.version = std::string(kVersion),
                        .method = name_of(sync_options_.method),
-                       .model = options_.model,
-                       .data = options_.data,
+                       .model = options_.model.name,
+                       .data = options_.data.name,
+                       .examples_word = examples_word(shape_of(options_.data)),
                        .workers = world_.size(),
                        .seed = options_.seed,
                        .parameters = count,
                        .model_bytes = count * static_cast<std::int64_t>(sizeof(float)),
-                       .train_examples = data_.train.size(),
-                       .test_examples = data_.test.size(),
-                       .iterations_per_epoch = batches_->per_epoch(),
-                       .total_iterations = total_iterations_,
+                       .train_examples = workload_->train_examples(),
+                       .test_examples = workload_->test_examples(),
+                       .iterations_per_epoch = workload_->iterations_per_epoch(),
+                       .total_iterations = rate_.total_iterations,
                        .first_iteration = iteration_,
-                       .options = fields_of(options_, sync_options_),
+                       .options = fields_of(options_, sync),
                        .plan = {},
+                       .noise = name_of(sync_->noise_treatment()),
                        .command = options_.surroundings.command};
-    if (sync_->plan() != nullptr) report.plan = fields_of(*sync_->plan(), topology_);
+    if (sync_->plan() != nullptr) {
+      report.plan = fields_of(*sync_->plan(), topology_);
+      report.plan.emplace_back("total_disagreement", sync_->planned_disagreement());
+    }
     if (log_) {
       log_->started(report);
       const double bytes = static_cast<double>(report.model_bytes) *
                            volume_of_average(sync_options_, states_per_parameter(optimizer_settings()));
       log_->network({&topology_, options_.surroundings.network, options_.surroundings.emulated, sync_->plan(),
+                     sync_->planned_disagreement(),
                      method_cost(sync_options_.method, topology_, bytes, sync_->plan())});
     }
     progress_.started(report);
@@ -218,10 +187,13 @@ class Training {
     const Clock::time_point start = Clock::now();
     sync_->before_forward();
     report_plan_changes();
+    const double kept_before = sync_->metrics().sync_seconds;
     const Clock::time_point computing = Clock::now();
     const double loss = compute_gradient();
     const Clock::time_point computed = Clock::now();
+    const double kept_meanwhile = sync_->metrics().sync_seconds - kept_before;
     sync_->after_backward();
+    if (options_.clip_norm > 0) sync_->clip_gradients(options_.clip_norm);
     const Clock::time_point stepping = Clock::now();
     optimizer_->step();
     const Clock::time_point stepped = Clock::now();
@@ -231,16 +203,40 @@ class Training {
     record("optimizer's step", stepping, stepped);
     ++iteration_;
     report_iteration(loss, rate, seconds_between(start, end),
-                     seconds_between(computing, computed) + seconds_between(stepping, stepped));
+                     seconds_between(computing, computed) - kept_meanwhile + seconds_between(stepping, stepped));
+  }
+
+  // It keeps the training from computing.
+  template <typename Action>
+  void without_pace(Action action) {
+    const Clock::time_point start = Clock::now();
+    action();
+    pace_->exclude(Clock::now() - start);
+  }
+
+  // The forward pass, in which every layer waits for its parameters.
+  at::Tensor loss() {
+    std::size_t done = 0;
+    return workload_->loss(iteration_, [&](const Layer& layer) {
+      pace_->layers_done(done++, model().layers().size());
+      without_pace([&] { sync_->await(layer.module->parameters()); });
+    });
+  }
+
+  // The parameters after the last iteration count towards the mean, once nothing is under way that changes them: after
+  // the next forward pass, or when the run is evaluated or saved.
+  void take_mean() {
+    if (options_.swa_start == 0 || iteration_ < options_.swa_start || mean_taken_at_ == iteration_) return;
+    mean_.add(model());
+    mean_taken_at_ = iteration_;
   }
 
   // Returns the loss.
   double compute_gradient() {
     pace_->begin();
-    const std::int64_t per_epoch = batches_->per_epoch();
-    const Batch batch = data_.train.batch(batches_->batch(iteration_ / per_epoch, iteration_ % per_epoch));
     optimizer_->zero_grad();
-    const at::Tensor loss = torch::nn::functional::cross_entropy(model_->forward(batch.images), batch.labels);
+    const at::Tensor loss = this->loss();
+    take_mean();
     const double value = loss.item<double>();
     // Before the gradient is computed: it must not reach the others.
     if (!std::isfinite(value)) throw no_number("the loss", value, iteration_ + 1);
@@ -262,7 +258,7 @@ class Training {
     const double images = static_cast<double>(options_.batch_size) * world_.size();
     const IterationReport report{.epoch = epoch(),
                                  .iteration = iteration_,
-                                 .total_iterations = total_iterations_,
+                                 .total_iterations = rate_.total_iterations,
                                  .loss = loss,
                                  .learning_rate = rate,
                                  .seconds = seconds_now(),
@@ -273,97 +269,118 @@ class Training {
                                  .images_per_second = images / std::max(seconds, 1e-9),
                                  .bytes_sent = metrics.bytes_sent,
                                  .disagreement = metrics.disagreement,
+                                 .noise_ratio = metrics.noise_ratio,
                                  .relative_disagreement = norm > 0 ? std::sqrt(metrics.disagreement) / norm : 0};
-    if (log_) log_->iteration(report);
-    progress_.iteration(report);
+    tell(&RunLog::iteration, &ProgressSink::iteration, report);
   }
 
   void report_plan_changes() {
-    for (PlanEvent& event : sync_->take_plan_events()) {
+    for (const PlanChange& change : sync_->take_plan_changes()) {
       ++plan_changes_;
-      const ReplanReport report{event.iteration, seconds_now(), std::move(event.change)};
-      if (log_) log_->replanned(report);
-      progress_.replanned(report);
+      if (log_) log_->replanned(change, seconds_now());
+      progress_.replanned(change);
     }
   }
 
+  template <typename Report>
+  void tell(void (RunLog::*write)(const Report&), void (ProgressSink::*watch)(const Report&), const Report& report) {
+    if (log_) ((*log_).*write)(report);
+    (progress_.*watch)(report);
+  }
+
   bool evaluation_due() const {
-    const std::int64_t epoch_interval = batches_->per_epoch() * options_.evaluate_every;
-    const std::int64_t interval = options_.evaluate_every_iterations;
-    return iteration_ == total_iterations_ || (epoch_interval > 0 && iteration_ % epoch_interval == 0) ||
-           (interval > 0 && iteration_ % interval == 0);
+    return iteration_ == rate_.total_iterations ||
+           comes_now(iteration_, workload_->iterations_per_epoch() * options_.evaluate_every,
+                     options_.evaluate_every_iterations);
   }
 
   // Every worker tests its part of the examples with the model that all of them have now.
   void evaluate_together() {
     traffic_.stop();
     const double distance = sync_->consolidate();
-    const Clock::time_point start = Clock::now();
-    const Share share = share_of(data_.test.size(), world_.rank(), world_.size());
-    Score own = evaluate(*model_, data_.test, share.first, share.last);
-    own.disagreement = distance;
-    if (!std::isfinite(own.loss)) throw no_number("the test loss", own.loss, iteration_);
-    record("evaluation", start, Clock::now());
-    const Score score = add_up(*exchange_, own);
+    take_mean();
+    const Score score = test_together("evaluation", distance);
     evaluated_at_ = iteration_;
     last_evaluation_ = {.epoch = epoch(),
                         .iteration = iteration_,
-                        .seconds = seconds_now(),
+                        .seconds = 0,
                         .training_seconds = training_seconds_,
                         .test_accuracy = score.accuracy(),
                         .test_loss = score.mean_loss(),
+                        .test_auc = score.area,
+                        .swa = {},
                         .consolidated_disagreement = score.disagreement / world_.size()};
-    if (log_) log_->evaluated(last_evaluation_);
+    if (mean_.count() > 0) last_evaluation_.swa = test_mean();
+    last_evaluation_.seconds = seconds_now();
+    tell(&RunLog::evaluated, &ProgressSink::evaluated, last_evaluation_);
     if (log_ && !traffic_.bytes().empty()) {
       log_->traffic({iteration_, iteration_ - first_iteration_, training_seconds_ - earlier_training_seconds_,
                      &topology_, traffic_.bytes()});
     }
-    progress_.evaluated(last_evaluation_);
     traffic_.start();
   }
 
+  Score test_together(const char* what, double distance) {
+    const Clock::time_point start = Clock::now();
+    Score own = workload_->test();
+    own.disagreement = distance;
+    if (!std::isfinite(own.loss)) throw no_number("the test loss", own.loss, iteration_);
+    record(what, start, Clock::now());
+    return add_up(*exchange_, own, workload_->task());
+  }
+
+  // The mean of all workers' means takes the model's place for a test. Consolidating came before.
+  SwaReport test_mean() {
+    const auto parameters = named_parameters_of(model());
+    const auto buffers = named_buffers_of(model());
+    const auto own_parameters = copies_of(parameters);
+    const auto own_buffers = copies_of(buffers);
+    const auto mean = copies_of(mean_.values());
+    sync_->average_everyone(mean);
+    copy_into(parameters, mean, "parameters");
+    if (!buffers.empty()) {
+      workload_->recompute_statistics(iteration_);
+      sync_->average_everyone(buffers);
+    }
+    const Score score = test_together("evaluation of the mean", 0);
+    copy_into(parameters, own_parameters, "parameters");
+    copy_into(buffers, own_buffers, "buffers");
+    return {mean_.count(), score.accuracy(), score.mean_loss(), score.area};
+  }
+
   bool checkpoint_due() const {
-    if (!folder_) return false;
-    const std::int64_t epoch_interval = batches_->per_epoch() * options_.checkpoint_every_epochs;
-    const std::int64_t interval = options_.checkpoint_every_iterations;
-    return iteration_ == last_iteration() || (epoch_interval > 0 && iteration_ % epoch_interval == 0) ||
-           (interval > 0 && iteration_ % interval == 0);
+    return checkpoints_ && (iteration_ == last_iteration() ||
+                            comes_now(iteration_, workload_->iterations_per_epoch() * options_.checkpoint_every_epochs,
+                                      options_.checkpoint_every_iterations));
   }
 
   void save() {
     const Clock::time_point start = Clock::now();
     if (info_of(sync_options_.method).saves_consolidated) sync_->consolidate();
-    const std::string previous = std::exchange(saved_.name, CheckpointFolder::name_for(iteration_, run_number_));
-    collect_values();
-    const std::int64_t bytes = folder_->save(saved_);
-    saved_.parameters.clear();
-    saved_.buffers.clear();
-    saved_.optimizer.clear();
-    saved_.sync.tensors.clear();
-    exchange_->meet("saved a checkpoint");
-    if (world_.rank() == 0) folder_->publish(saved_.name);
-    folder_->keep_only(saved_.name, previous);
-    // Nobody may begin the next one while others still remove what is not this one.
-    exchange_->meet("published a checkpoint");
+    const RunCheckpoints::Saved saved = checkpoints_->save(collected_values());
     const CheckpointReport report{.epoch = epoch(),
                                   .iteration = iteration_,
                                   .seconds = seconds_now(),
                                   .saving_seconds = seconds_between(start, Clock::now()),
-                                  .bytes = bytes,
-                                  .folder = folder_->path_of(saved_.name).string()};
-    if (log_) log_->checkpoint(report);
-    progress_.checkpoint(report);
+                                  .bytes = saved.bytes,
+                                  .folder = saved.folder.string()};
+    tell(&RunLog::checkpoint, &ProgressSink::checkpoint, report);
   }
 
-  void collect_values() {
-    saved_.iteration = iteration_;
-    saved_.epoch = iteration_ / batches_->per_epoch();
-    saved_.seconds = seconds_now();
-    saved_.training_seconds = training_seconds_;
-    saved_.parameters = parameters_of(*model_);
-    saved_.buffers = buffers_of(*model_);
-    saved_.optimizer = saved_state(*model_, *optimizer_);
-    saved_.sync = sync_->state();
+  Checkpoint collected_values() {
+    Checkpoint values;
+    values.sync = sync_->state();  // first: it waits for averages
+    take_mean();
+    values.iteration = iteration_;
+    values.epoch = iteration_ / workload_->iterations_per_epoch();
+    values.seconds = seconds_now();
+    values.training_seconds = training_seconds_;
+    values.parameters = named_parameters_of(model());
+    values.buffers = named_buffers_of(model());
+    values.optimizer = saved_state(model(), *optimizer_);
+    values.mean = mean_.values();
+    values.mean_count = mean_.count();
+    return values;
   }
 
   TrainResult finish() {
@@ -371,12 +388,14 @@ class Training {
     if (timeline_) write_trace(*exchange_, world_.rank(), *timeline_, origin_, options_.trace);
     const TrainResult result{.method = name_of(sync_options_.method),
                              .iterations = iteration_,
-                             .total_iterations = total_iterations_,
-                             .epochs = iteration_ / batches_->per_epoch(),
+                             .total_iterations = rate_.total_iterations,
+                             .epochs = iteration_ / workload_->iterations_per_epoch(),
                              .seconds = seconds,
                              .training_seconds = training_seconds_,
                              .test_accuracy = last_evaluation_.test_accuracy,
                              .test_loss = last_evaluation_.test_loss,
+                             .test_auc = last_evaluation_.test_auc,
+                             .swa = last_evaluation_.swa,
                              .plan_changes = plan_changes_};
     if (log_) log_->finished(result);
     return result;
@@ -390,12 +409,15 @@ class Training {
 
   Timeline* timeline() { return timeline_ ? &*timeline_ : nullptr; }
 
+  Model& model() { return workload_->model(); }
+
   std::int64_t last_iteration() const {
-    return options_.max_iterations > 0 ? std::min(options_.max_iterations, total_iterations_) : total_iterations_;
+    return options_.max_iterations > 0 ? std::min(options_.max_iterations, rate_.total_iterations)
+                                       : rate_.total_iterations;
   }
 
   // The epoch of the last iteration, from 1.
-  std::int64_t epoch() const { return iteration_ == 0 ? 0 : (iteration_ - 1) / batches_->per_epoch() + 1; }
+  std::int64_t epoch() const { return iteration_ == 0 ? 0 : (iteration_ - 1) / workload_->iterations_per_epoch() + 1; }
 
   double seconds_now() const { return earlier_seconds_ + seconds_between(start_, Clock::now()); }
 
@@ -409,21 +431,20 @@ class Training {
 
   std::shared_ptr<RunLog> log_;  // rank 0
   std::optional<Exchange> exchange_;
-  Datasets data_;
-  std::optional<ShardedBatches> batches_;
-  std::int64_t total_iterations_ = 0;
+  std::optional<Workload> workload_;
   LearningRate rate_;
 
-  std::shared_ptr<Model> model_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
   std::optional<Pace> pace_;
   std::optional<Timeline> timeline_;
   Clock::time_point origin_;
   std::unique_ptr<Synchronizer> sync_;
 
-  std::optional<CheckpointFolder> folder_;
-  std::uint64_t run_number_ = 0;
-  Checkpoint saved_;  // the last one; its tensors only while it is written or loaded
+  WeightMean mean_;
+  std::int64_t mean_taken_at_ = 0;  // the last iteration that counts
+
+  std::optional<RunCheckpoints> checkpoints_;
+  Checkpoint loaded_;  // while the parts are made
 
   std::int64_t iteration_ = 0;        // that were done
   std::int64_t first_iteration_ = 0;  // with which this process began

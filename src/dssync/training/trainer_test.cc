@@ -2,6 +2,7 @@
 #include "dssync/training/trainer.h"
 
 #include <atomic>
+#include <cmath>
 #include <csignal>
 #include <iterator>
 #include <map>
@@ -21,7 +22,7 @@
 #include "dssync/base/temporary_folder.h"
 #include "dssync/comm/testing.h"
 #include "dssync/topology/testing.h"
-#include "dssync/training/checkpoint_folder.h"
+#include "dssync/training/checkpoints/checkpoint_folder.h"
 
 namespace dssync {
 namespace {
@@ -46,13 +47,37 @@ constexpr int kWorkers = 4;
 // 8 iterations in each of 3 epochs.
 TrainOptions small_run() {
   TrainOptions options;
-  options.data = "synthetic";
-  options.train_examples = 512;
-  options.test_examples = 203;
-  options.model = "mlp";
+  options.data.name = "synthetic";
+  options.data.train_examples = 512;
+  options.data.test_examples = 203;
+  options.model.name = "mlp";
   options.epochs = 3;
   options.batch_size = 16;
   options.learning_rate = 0.05;
+  return options;
+}
+
+// 8 iterations in each of 3 epochs, as well.
+TrainOptions small_text_run() {
+  TrainOptions options = small_run();
+  options.data = {.name = "text", .train_examples = 512, .test_examples = 100, .context = 12};
+  options.model = {.name = "transformer", .transformer = {.layers = 1, .width = 16, .heads = 2}};
+  options.optimizer = "adamw";
+  options.learning_rate = 0.02;
+  options.betas = {0.9, 0.95};
+  options.clip_norm = 1;
+  return options;
+}
+
+// 8 iterations in each of 3 epochs, again.
+TrainOptions small_click_run() {
+  TrainOptions options = small_run();
+  options.data = {.name = "clicks", .train_examples = 4096, .test_examples = 2000, .rows = 32};
+  options.model = {.name = "deepfm"};
+  options.batch_size = 128;
+  options.optimizer = "adam";
+  options.learning_rate = 0.03;
+  options.weight_decay = 0;
   return options;
 }
 
@@ -119,6 +144,105 @@ INSTANTIATE_TEST_SUITE_P(Methods, EveryMethodTest, ::testing::ValuesIn(all_metho
   return name;
 });
 
+TEST_P(EveryMethodTest, LearnsText) {
+  const auto results = run(small_text_run(), with(GetParam()));
+  for (const TrainResult& result : results) {
+    EXPECT_EQ(result.iterations, 24);
+    EXPECT_LT(result.test_loss, 3.7);  // guessing among 128 symbols: 4.85
+    EXPECT_GT(result.test_accuracy, 0.1);
+    EXPECT_EQ(result.test_loss, results.front().test_loss);
+  }
+}
+
+TEST_P(EveryMethodTest, LearnsClicks) {
+  const TemporaryFolder folder;
+  TrainOptions options = small_click_run();
+  options.log = folder / "run.jsonl";
+  const auto results = run(options, with(GetParam()));
+  for (const TrainResult& result : results) {
+    ASSERT_TRUE(result.test_auc);
+    EXPECT_GT(*result.test_auc, 0.6);  // guessing: 0.5
+    EXPECT_EQ(result.test_auc, results.front().test_auc);
+  }
+  EXPECT_EQ(lines_of(options.log).back().at("test_auc"), results.front().test_auc);
+  EXPECT_EQ(events_of(options.log, "evaluated").back().at("test_auc"), results.front().test_auc);
+}
+
+// The mean of everyone's means is tested, and is the same for all.
+TEST_P(EveryMethodTest, TestsTheMeanOfTheParameters) {
+  const TemporaryFolder folder;
+  TrainOptions options = small_run();
+  options.log = folder / "run.jsonl";
+  options.swa_start = 10;
+  options.final_rate = 0.02;
+  const auto results = run(options, with(GetParam()));
+  for (const TrainResult& result : results) {
+    ASSERT_TRUE(result.swa);
+    EXPECT_EQ(result.swa->iterations, 15);  // 10 to 24
+    EXPECT_GT(result.swa->test_accuracy, 0.25);
+    EXPECT_EQ(result.swa->test_loss, results.front().swa->test_loss);
+    EXPECT_NE(result.swa->test_loss, result.test_loss);
+  }
+  const auto evaluations = events_of(options.log, "evaluated");
+  EXPECT_FALSE(evaluations[0].contains("swa"));
+  EXPECT_EQ(evaluations[1].at("swa").at("iterations"), 7);
+  const auto iterations = events_of(options.log, "iteration");
+  EXPECT_GT(iterations[8].at("learning_rate"), 0.02);
+  for (const std::size_t index : {10u, 17u, 23u}) EXPECT_DOUBLE_EQ(iterations[index].at("learning_rate"), 0.02);
+}
+
+// A mean of one iteration is that iteration's model; with BatchNorm, its statistics are computed anew.
+TEST(TrainTest, AMeanOfOneIterationIsTheModelItself) {
+  for (const std::string model : {"mlp", "resnet"}) {
+    TrainOptions options = small_run();
+    options.model.name = model;
+    options.max_iterations = 9;
+    options.swa_start = 9;
+    const TrainResult result = run(options, with(Method::kDsSync)).front();
+    ASSERT_TRUE(result.swa);
+    if (model == "mlp") {
+      EXPECT_NEAR(result.swa->test_loss, result.test_loss, 1e-5);
+    } else {
+      EXPECT_LT(result.swa->test_loss, 2.4);  // guessing: 2.3
+    }
+  }
+}
+
+TEST(TrainTest, TakingAMeanChangesNothing) {
+  TrainOptions options = small_run();
+  options.model.name = "resnet";
+  options.data.train_examples = 256;
+  const double without = run(options, with(Method::kDsSync)).front().test_loss;
+  options.swa_start = 3;
+  EXPECT_EQ(run(options, with(Method::kDsSync)).front().test_loss, without);
+}
+
+TEST(TrainTest, IterationsAloneAreTheLengthOfTheRun) {
+  const TemporaryFolder folder;
+  TrainOptions options = small_run();
+  options.log = folder / "run.jsonl";
+  options.epochs.reset();
+  options.max_iterations = 20;
+  run(options, with(Method::kBspRing));
+  const auto iterations = events_of(options.log, "iteration");
+  ASSERT_EQ(iterations.size(), 20u);
+  EXPECT_DOUBLE_EQ(iterations[0].at("learning_rate"), 0.05 / 2);  // a tenth of them is warm-up
+  EXPECT_DOUBLE_EQ(iterations[1].at("learning_rate"), 0.05);
+  EXPECT_LT(iterations[19].at("learning_rate"), 0.05 * 0.01);
+  EXPECT_EQ(lines_of(options.log).back().at("total_iterations"), 20);
+}
+
+// With gradients as short as that, nothing is learned.
+TEST(TrainTest, GradientsAreClipped) {
+  TrainOptions options = small_run();
+  options.weight_decay = 0;
+  const double free = run(options, with(Method::kBspRing)).front().test_loss;
+  options.clip_norm = 1e-6;
+  const double clipped = run(options, with(Method::kBspRing)).front().test_loss;
+  EXPECT_NEAR(clipped, 2.30, 0.05);
+  EXPECT_LT(free, 2.2);
+}
+
 TEST(TrainTest, AloneIsARunToo) {
   TrainOptions options = small_run();
   options.batch_size = 64;
@@ -155,7 +279,9 @@ TEST(TrainTest, TheLogTellsWhatHappened) {
   options.log = folder / "run.jsonl";
   options.compute = std::chrono::milliseconds(15);
   options.max_iterations = 10;
-  run(options, with(Method::kDsSync));
+  SyncOptions sync = with(Method::kDsSync);
+  sync.overlap = Overlap::kInLine;  // the others may hide all waiting
+  run(options, sync);
   const json start = lines_of(options.log).front();
   EXPECT_EQ(start.at("workers"), 4);
   EXPECT_EQ(start.at("parameters"), 109'386);
@@ -198,20 +324,24 @@ struct Interruption {
 
 void PrintTo(const Interruption& interruption, std::ostream* out) { *out << interruption.name; }
 
-Interruption ds_sync(std::string name, bool overlap, StateTreatment state) {
+Interruption ds_sync(std::string name, Overlap overlap, StateTreatment state) {
   Interruption interruption{std::move(name), with(Method::kDsSync)};
   interruption.sync.overlap = overlap;
   interruption.sync.state = state;
+  if (overlap == Overlap::kCombine) interruption.sync.disagreement += 1;  // for the step that these averages miss
   return interruption;
 }
 
 class ResumeTest : public ::testing::TestWithParam<Interruption> {
  protected:
   ResumeTest() {
-    options_ = small_run();
-    options_.model = GetParam().model;
+    options_ = GetParam().model == "transformer" ? small_text_run()
+               : GetParam().model == "deepfm"    ? small_click_run()
+                                                 : small_run();
+    options_.model.name = GetParam().model;
     options_.optimizer = GetParam().optimizer;
-    if (options_.model == "resnet") options_.train_examples = 256;
+    options_.swa_start = 6;
+    if (options_.model.name == "resnet") options_.data.train_examples = 256;
     if (options_.optimizer == "adamw") options_.learning_rate = 0.002;
   }
 
@@ -252,11 +382,14 @@ TEST_P(ResumeTest, EndsWithTheBitsOfAnUninterruptedRun) {
   EXPECT_EQ(resumed.iterations, whole.iterations);
   EXPECT_EQ(resumed.test_loss, whole.test_loss);
   EXPECT_EQ(resumed.test_accuracy, whole.test_accuracy);
+  EXPECT_EQ(resumed.swa->test_loss, whole.swa->test_loss);
   const auto expected = last_state(folder_ / "whole");
   const auto found = last_state(folder_ / "parts");
   for (std::size_t rank = 0; rank < kWorkers; ++rank) {
     expect_same(found[rank].parameters, expected[rank].parameters);
     expect_same(found[rank].buffers, expected[rank].buffers);
+    expect_same(found[rank].mean, expected[rank].mean);
+    EXPECT_EQ(found[rank].mean_count, expected[rank].mean_count);
     ASSERT_EQ(found[rank].optimizer.size(), expected[rank].optimizer.size());
     for (std::size_t kind = 0; kind < expected[rank].optimizer.size(); ++kind) {
       expect_same(found[rank].optimizer[kind].tensors, expected[rank].optimizer[kind].tensors);
@@ -271,11 +404,14 @@ INSTANTIATE_TEST_SUITE_P(
                       Interruption{"ParameterServer", with(Method::kPs)},
                       Interruption{"LocalSgd", with(Method::kLocalSgd)},
                       Interruption{"LocalSgdAtTheEndOfAnEpoch", with(Method::kLocalSgd), "mlp", "sgd", 16},
-                      ds_sync("DsSyncRotating", false, StateTreatment::kRotating),
-                      ds_sync("DsSyncAveraged", false, StateTreatment::kAveraged),
-                      ds_sync("DsSyncLocal", false, StateTreatment::kLocal),
-                      ds_sync("DsSyncOverlapped", true, StateTreatment::kRotating),
+                      ds_sync("DsSyncRotating", Overlap::kInLine, StateTreatment::kRotating),
+                      ds_sync("DsSyncAveraged", Overlap::kLayered, StateTreatment::kAveraged),
+                      ds_sync("DsSyncLocal", Overlap::kInLine, StateTreatment::kLocal),
+                      ds_sync("DsSyncLayered", Overlap::kLayered, StateTreatment::kRotating),
+                      ds_sync("DsSyncCombined", Overlap::kCombine, StateTreatment::kRotating),
                       Interruption{"DsSyncAdamW", with(Method::kDsSync), "mlp", "adamw"},
+                      Interruption{"DsSyncTransformer", with(Method::kDsSync), "transformer", "adamw"},
+                      Interruption{"DsSyncClicks", with(Method::kDsSync), "deepfm", "adam"},
                       Interruption{"DsSyncResidual", with(Method::kDsSync), "resnet", "sgd", 5}),
     [](const auto& tested) { return tested.param.name; });
 
@@ -364,9 +500,9 @@ TEST_F(CheckpointedRunTest, GoesOnOnlyAsItBegan) {
   options_.seed = 2;
   EXPECT_THAT(refused(), HasSubstr("seed was 1"));
   options_.seed = 1;
-  options_.model = "cnn";
+  options_.model.name = "cnn";
   EXPECT_THAT(refused(), HasSubstr("model was mlp"));
-  options_.model = "mlp";
+  options_.model.name = "mlp";
   options_.learning_rate = 0.01;
   EXPECT_THAT(refused(), HasSubstr("learning rate was 0.05"));
   EXPECT_EQ(lines_of(options_.log).back().at("event"), "failed");
@@ -475,9 +611,9 @@ TEST(TrainFailureTest, OptionsAreCheckedFirst) {
     change(options);
     return message_of<InputError>([&] { check(options); });
   };
-  EXPECT_THAT(refused([](TrainOptions& options) { options.data = "mnist"; }), HasSubstr("data \"mnist\""));
-  EXPECT_THAT(refused([](TrainOptions& options) { options.model = "vgg"; }), HasSubstr("mlp, cnn, resnet"));
-  EXPECT_THAT(refused([](TrainOptions& options) { options.optimizer = "x"; }), HasSubstr("sgd, adamw"));
+  EXPECT_THAT(refused([](TrainOptions& options) { options.data.name = "mnist"; }), HasSubstr("data \"mnist\""));
+  EXPECT_THAT(refused([](TrainOptions& options) { options.model.name = "vgg"; }), HasSubstr("mlp, cnn, resnet"));
+  EXPECT_THAT(refused([](TrainOptions& options) { options.optimizer = "x"; }), HasSubstr("sgd, adam, adamw"));
   EXPECT_THAT(refused([](TrainOptions& options) { options.epochs = 0; }), HasSubstr("epochs 0: expected at least 1"));
   EXPECT_THAT(refused([](TrainOptions& options) { options.batch_size = 0; }), HasSubstr("batch size 0"));
   EXPECT_THAT(refused([](TrainOptions& options) { options.compute = Seconds(-1); }), HasSubstr("compute -1"));

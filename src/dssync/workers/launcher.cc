@@ -1,5 +1,7 @@
 #include "dssync/workers/launcher.h"
 
+#include <optional>
+
 #include <fmt/format.h>
 
 #include "dssync/workers/store_server.h"
@@ -35,9 +37,15 @@ Supervision launch_workers(const LaunchOptions& options, const WorkerMain& main)
   workers.broadcast(std::to_string(store.port()));
   bool is_first = true;
   return workers.supervise([&](const LostWorker& lost) {
-    // A worker that gives up because of another one has told the others itself.
-    if (is_first || lost.status < 0) store.publish_loss(lost.rank, lost.description);
-    if (is_first) workers.broadcast(loss_text(lost));
+    // A worker that gives up because of another one has told so before it ends, and all others know.
+    std::optional<Loss> cause;
+    for (const Loss& told : store.new_losses()) {
+      if (told.told_by == told.rank || told.told_by == Loss::kLauncher) continue;
+      workers.give_up(told.rank, told.description);
+      cause = told;
+    }
+    if ((is_first && !cause) || lost.status < 0) store.publish_loss(lost.rank, lost.description);
+    if (is_first) workers.broadcast(cause ? cause->text() : loss_text(lost));
     is_first = false;
   });
 }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "dssync/comm/c10d/store.h"
 #include "dssync/comm/world.h"
@@ -22,6 +23,9 @@ class StoreServer {
   // Tells the workers that one of them is lost. Never throws.
   void publish_loss(int rank, const std::string& description) noexcept;
 
+  // What workers have told of lost ones since the last call. Never throws.
+  std::vector<Loss> new_losses() noexcept;
+
   // Returns when all other workers of `assignment` have left, or at the latest after `patience`. A store that ended
   // before would keep them from learning how the run ended.
   void await_departures(const Assignment& assignment, std::chrono::milliseconds patience) noexcept;
@@ -29,6 +33,7 @@ class StoreServer {
  private:
   ServedStore served_;
   Store run_;  // its part of the store
+  PublishedLosses losses_;
 };
 
 // Tells rank 0 that this worker does not need the store any more. Never throws.

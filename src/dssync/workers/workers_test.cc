@@ -116,6 +116,24 @@ TEST(LauncherTest, AWorkerThatDoesNotNoticeIsEndedAndSaysWhy) {
                           HasSubstr(", first rank 1 was killed by signal 9 (Killed)\n")));
 }
 
+TEST(LauncherTest, AWorkerThatStandsStillIsEndedWhenTheOthersHaveNamedIt) {
+  TextPipe said;
+  const LaunchOptions patient{.workers = 3, .ending = {.grace = testing::kTestPatience}};
+  const std::string text = transcript(said, [&] {
+    return launch_and_tell(said, patient, [&](World& world, WorkerEnding&) -> int {
+      world.barrier("all are here");
+      if (world.rank() == 1) raise(SIGSTOP);
+      world.barrier("never complete");
+      return ExitStatus::kDone;
+    });
+  });
+  for (const int rank : {0, 2}) {
+    const std::string named = "waiting at 'never complete': rank 1 gives no sign of life";
+    EXPECT_THAT(text, HasSubstr(fmt::format("rank {}: {}", rank, named)));
+  }
+  EXPECT_THAT(text, HasSubstr(", first rank 1 gives no sign of life\n"));
+}
+
 // A worker that another program started, alone; it serves the store itself.
 int work_alone(TextPipe& said, const Job& job) {
   Assignment assignment;

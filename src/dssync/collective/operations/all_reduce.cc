@@ -1,16 +1,17 @@
 // All-reduce: all members end with the sum of the one slice.
 //
-// Two exchange all that they have, which is as many bytes as a ring of two sends, in one step instead of two.
+// Two exchange all that they have, unless it is long: as many bytes as a ring of two sends, in one step instead of two.
 // Sent: the slice, from where it is. Received: the other's, into `incoming_`. Until the work has ended the slice and
 // `incoming_` must live, and nobody may write to the slice.
 //
-// Three and more use c10d's all-reduce, which sends parts of the slice and adds up in place: the slice must live, and
-// nobody may touch it, until the work has ended. Where what is sent is not what is added up, c10d cannot do this:
-// whoever lowers the average has to ask for a reduce-scatter and an all-gather instead.
+// Long slices, and three members and more, use c10d's all-reduce, which sends parts of the slice and adds up in place:
+// the slice must live, and nobody may touch it, until the work has ended. Where what is sent is not what is added up,
+// c10d cannot do this: whoever lowers the average has to ask for a reduce-scatter and an all-gather instead.
 #include <ATen/ATen.h>
 
 #include "dssync/collective/operations/accumulate.h"
 #include "dssync/collective/operations/operation.h"
+#include "dssync/collective/tuning.h"
 
 namespace dssync {
 namespace {
@@ -56,7 +57,10 @@ class AllReduce final : public Operation {
 }  // namespace
 
 std::unique_ptr<Operation> make_all_reduce(const Step& step, SlicedVector slices) {
-  if (step.members.size() == 2) return std::make_unique<PairExchange>(std::move(slices), step.index == 0);
+  const bool is_long = static_cast<std::int64_t>(slices.range().nbytes()) >= tuning::kLongPairBytes;
+  if (step.members.size() == 2 && !is_long) {
+    return std::make_unique<PairExchange>(std::move(slices), step.index == 0);
+  }
   return std::make_unique<AllReduce>(std::move(slices));
 }
 

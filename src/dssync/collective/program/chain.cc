@@ -89,7 +89,7 @@ std::size_t ChainBuilder::add(const Lowering& lowering, int group_size) {
   return chains_.size() - 1;
 }
 
-std::size_t ChainBuilder::add(const StageTable& table, std::size_t round, std::size_t group, int group_size,
+std::size_t ChainBuilder::add(const StageTable& table, std::size_t round, std::size_t group, const Group& members,
                               double urgency) {
   std::vector<Phase> phases;
   for (const std::vector<int>& numbers : table.numbers_of(round, group)) {
@@ -97,7 +97,9 @@ std::size_t ChainBuilder::add(const StageTable& table, std::size_t round, std::s
     for (const int number : numbers) phase.push_back({&table.at(number).stage, number});
   }
   Chain chain = make_chain(phases, world_.rank(), topology_);
-  chain.group_size = group_size;
+  const Replicas::Weighing weighing = table.replicas().weighing_of(members, world_.rank());
+  chain.group_size = weighing.divisor;
+  chain.weight = weighing.weight;
   chain.round = static_cast<int>(round);
   chain.urgency = urgency;
   chains_.push_back(std::move(chain));
@@ -111,7 +113,7 @@ std::vector<Chain> ChainBuilder::build() {
   std::map<std::pair<std::string, std::vector<Rank>>, std::vector<Step*>> wanted;
   for (Chain& chain : chains_) {
     for (std::size_t phase = 0; phase < chain.phases.size(); ++phase) {
-      const std::string use = fmt::format("phase {} of {}", phase + 1, chain.phases.size());
+      const std::string use = fmt::format("{}phase {} of {}", purpose_, phase + 1, chain.phases.size());
       for (Step& step : chain.phases[phase]) wanted[{use, step.members}].push_back(&step);
     }
   }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dssync/comm/c10d/c10d.h"
@@ -31,11 +32,12 @@ struct Step {
 struct Chain {
   std::vector<std::vector<Step>> phases;
   std::size_t reduced_after = 0;  // phases after which this worker holds complete sums, to be divided
-  int group_size = 1;
-  int round = -1;               // for the timeline; -1 outside of the schedule
-  double seconds_per_byte = 0;  // that the busiest link needs for all phases together
-  std::size_t slowest = 0;      // phase
-  double urgency = 0;           // the more, the sooner its stages start; the same number on all workers
+  int group_size = 1;             // by this: the number of members or, across replicas, what these weigh together
+  int weight = 1;                 // of this worker's values in the sums
+  int round = -1;                 // for the timeline; -1 outside of the schedule
+  double seconds_per_byte = 0;    // that the busiest link needs for all phases together
+  std::size_t slowest = 0;        // phase
+  double urgency = 0;             // the more, the sooner its stages start; the same number on all workers
 
   bool empty() const { return phases.empty(); }
 };
@@ -44,14 +46,16 @@ struct Chain {
 // workers: whoever connects first waits for the others.
 class ChainBuilder {
  public:
-  // Both must outlive it.
-  ChainBuilder(World& world, const Topology& topology) : world_(world), topology_(topology) {}
+  // World and topology must outlive it. Chains of another purpose have process groups of their own, so that neither
+  // waits for the other.
+  ChainBuilder(World& world, const Topology& topology, std::string purpose = "")
+      : world_(world), topology_(topology), purpose_(std::move(purpose)) {}
 
   // The number by which build() returns this worker's part; a group of one gives an empty chain.
   std::size_t add(const Lowering& lowering, int group_size);
 
   // A group of a (canonical) round of a plan. REQUIRES: this worker is a member; the table is of `topology`.
-  std::size_t add(const StageTable& table, std::size_t round, std::size_t group, int group_size, double urgency);
+  std::size_t add(const StageTable& table, std::size_t round, std::size_t group, const Group& members, double urgency);
 
   // Collective. Throws PeerError where a member doesn't come.
   std::vector<Chain> build();
@@ -59,6 +63,7 @@ class ChainBuilder {
  private:
   World& world_;
   const Topology& topology_;
+  const std::string purpose_;
   std::vector<Chain> chains_;
 };
 

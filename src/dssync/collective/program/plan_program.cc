@@ -39,8 +39,7 @@ std::shared_ptr<const PlanProgram> make_plan_program(World& world, const Plan& p
   for (const std::size_t round : rounds) {
     const std::vector<Group>& groups = plan.rounds[round].groups;
     const std::size_t own = group_of(plan.rounds[round], world.rank());
-    builder.add(stages, round, own, static_cast<int>(groups[own].size()),
-                seconds_of_slowest_group(stages, round, groups.size()));
+    builder.add(stages, round, own, groups[own], seconds_of_slowest_group(stages, round, groups.size()));
   }
   std::vector<Chain> built = builder.build();
   for (std::size_t i = 0; i < built.size(); ++i) program->chains[rounds[i]] = std::move(built[i]);
@@ -50,7 +49,8 @@ std::shared_ptr<const PlanProgram> make_plan_program(World& world, const Plan& p
 std::shared_ptr<const PlanProgram> make_plan_program(World& world, const Plan& plan, const Topology& network,
                                                      double bytes) {
   check_schedule(plan.rounds, world.size());
-  return make_plan_program(world, plan, std::make_shared<StageTable>(plan.rounds, plan.shards, network, bytes));
+  return make_plan_program(world, plan,
+                           std::make_shared<StageTable>(plan.rounds, plan.shards, network, bytes, plan.replicas));
 }
 
 std::vector<Channel> channels_of(const Chain& chain) {

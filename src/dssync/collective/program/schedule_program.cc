@@ -7,8 +7,8 @@ ScheduleProgram::ScheduleProgram(const Schedule& schedule, int shards) : cycle_(
 std::vector<ScheduledSlice> ScheduleProgram::slices(std::int64_t size, std::int64_t iteration, int period) const {
   std::vector<ScheduledSlice> result;
   for (int shard = 0; shard < shards_; ++shard) {
-    const std::int64_t start = size * shard / shards_;
-    const std::int64_t length = size * (shard + 1) / shards_ - start;
+    const auto [start, stop] = stretch_of(size, shard);
+    const std::int64_t length = stop - start;
     const std::int64_t part = cycle_.cycles_before(iteration, shard) % period;
     const std::int64_t begin = start + length * part / period;
     const std::int64_t end = start + length * (part + 1) / period;

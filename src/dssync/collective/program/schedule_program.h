@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "dssync/planner/schedule.h"
@@ -26,6 +27,13 @@ class ScheduleProgram {
   // shard averages one K-th of its elements throughout a cycle, and the next K-th in the next cycle: whatever K is,
   // every element meets every round. Neighbours with equal rounds are one slice.
   std::vector<ScheduledSlice> slices(std::int64_t size, std::int64_t iteration, int period = 1) const;
+
+  // The elements of a vector of `size` that are shard `shard`, and when everyone last averaged them together (Cycle).
+  int shards() const { return shards_; }
+  std::pair<std::int64_t, std::int64_t> stretch_of(std::int64_t size, int shard) const {
+    return {size * shard / shards_, size * (shard + 1) / shards_};
+  }
+  std::int64_t since_common(std::int64_t iteration, int shard) const { return cycle_.since_common(iteration, shard); }
 
  private:
   Cycle cycle_;

@@ -1,7 +1,6 @@
 #include "dssync/comm/c10d/c10d.h"
 
 #include <cstdlib>
-#include <vector>
 
 #include "dssync/base/error.h"
 
@@ -20,10 +19,8 @@ GroupMaker gloo_groups(const std::string& /*address*/, std::chrono::milliseconds
 }
 
 void cut(ChannelType& channel) {
-  if (channel.getBackendName() != "gloo") {
-    channel.abort();
-    return;
-  }
+  if (auto* cuttable = dynamic_cast<Cuttable*>(&channel)) return cuttable->cut();
+  if (channel.getBackendName() != "gloo") return channel.abort();
   // Gloo has no abort(), but a wait that runs out of time makes it fail whatever is under way in the group, and close
   // its connections. Nobody sends with this tag. A connection that is broken already throws before it waits: then the
   // next one does it.
@@ -84,6 +81,16 @@ void cut(ChannelType& channel) {
 }
 
 #endif
+
+void cut_all(const std::vector<Channel>& channels) noexcept {
+  for (const Channel& channel : channels) {
+    try {
+      cut(*channel);
+    } catch (const std::exception&) {
+      continue;
+    }
+  }
+}
 
 std::string plain_message(const std::string& what) {
   std::string line = what.substr(0, what.find('\n'));

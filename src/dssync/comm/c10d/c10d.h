@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -30,22 +31,23 @@ using GroupMaker = std::function<Channel(const Store& store, int index, int size
 // Operations of one group that run side by side: Gloo's threads. (python/dssync/_joining.py makes its groups likewise.)
 inline constexpr int kChannelThreads = 4;
 
-#if TORCH_VERSION_MAJOR < 2
-// A process group whose connections can be cut; since 2.0 every Backend has abort() for that.
+// A process group that knows how to be cut.
 class Cuttable {
  public:
   virtual ~Cuttable() = default;
   virtual void cut() = 0;
 };
-#endif
 
 // Makes Gloo groups that share one device, and so one thread and one listening port: of the interface that
 // GLOO_SOCKET_IFNAME names, or of `address`. Throws Error where this PyTorch has no Gloo for C++.
 GroupMaker gloo_groups(const std::string& address, std::chrono::milliseconds timeout);
 
-// What waits in the group fails at once, here and at the other members; the group is of no use afterwards. Where
-// PyTorch is older than 2, it does nothing to groups that are not Cuttable. Takes milliseconds. Thread-safe.
+// What waits in the group fails at once, here and at the other members; the group is of no use afterwards. A World's
+// channels always can (cuttable_group.h); where PyTorch is older than 2, it does nothing to other groups that are not
+// Cuttable. Takes milliseconds. Thread-safe.
 void cut(ChannelType& channel);
+// The same for each of them. One that throws is broken already, which is what was asked for.
+void cut_all(const std::vector<Channel>& channels) noexcept;
 
 // What c10d and ATen say in an error, without the place in their source and the stack of calls.
 std::string plain_message(const std::string& what);

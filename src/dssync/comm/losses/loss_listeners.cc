@@ -20,9 +20,22 @@ void LossListeners::tell(const LossRecord& record) {
   for (auto& [number, entry] : listeners_) {
     for (const Loss& loss : record.after(entry.heard)) {
       ++entry.heard;
-      entry.listener(loss);
+      try {
+        entry.listener(loss);
+      } catch (...) {
+        if (!failure_) failure_ = std::current_exception();
+      }
     }
   }
+}
+
+void LossListeners::rethrow() {
+  std::exception_ptr failure;
+  {
+    const std::lock_guard lock(mutex_);
+    failure = std::exchange(failure_, nullptr);
+  }
+  if (failure) std::rethrow_exception(failure);
 }
 
 LossSubscription::LossSubscription(std::shared_ptr<LossListeners> listeners, LossListener listener)

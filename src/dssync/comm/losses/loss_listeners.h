@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -12,7 +13,8 @@
 namespace dssync {
 
 // Called once for every lost worker, this one included, and where the store is lost; also for what was known before. In
-// the thread of the watch: it must not wait for long, nor subscribe or unsubscribe.
+// the thread of the watch: it must not wait for long, nor subscribe or unsubscribe. What it throws comes out of the
+// next call of the World that compares, meets or connects.
 using LossListener = std::function<void(const Loss& loss)>;
 
 class LossListeners {
@@ -22,6 +24,8 @@ class LossListeners {
   void remove(int number);
   // Calls everybody for those losses of the record that it has not heard of.
   void tell(const LossRecord& record);
+  // Throws the first exception of a listener since the last call, if there is one.
+  void rethrow();
 
  private:
   struct Entry {
@@ -31,6 +35,7 @@ class LossListeners {
 
   std::mutex mutex_;  // held while listeners are called
   std::map<int, Entry> listeners_;
+  std::exception_ptr failure_;
   int last_ = 0;
 };
 

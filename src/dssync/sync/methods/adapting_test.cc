@@ -38,8 +38,9 @@ class SimulatedWorker {
  public:
   SimulatedWorker(World& world, const Topology& nominal, const AdaptationOptions& options)
       : world_(world),
-        program_(make_plan_program(world, *Planner(nominal, options.bytes).best(Adaptation::first_limit(options)),
-                                   nominal, options.bytes)),
+        program_(make_plan_program(
+            world, Planner(nominal, options.bytes, 0, options.replicas).require(Adaptation::first_limit(options)),
+            nominal, options.bytes)),
         simulation_(nominal, options.bytes),
         adaptation_(world, nominal, options, program_) {
     follow(program_);
@@ -106,7 +107,7 @@ class SimulatedWorker {
 class Seen {
  public:
   void add(Rank rank, const ProgramChange& change) {
-    std::string text = std::to_string(change.iteration) + ": " + change.why.explanation;
+    std::string text = std::to_string(change.why.iteration) + ": " + change.why.explanation;
     for (const Round& round : change.program->plan.rounds) text += " " + round.label;
     const std::lock_guard lock(mutex_);
     changes_[rank].push_back(text);
@@ -160,6 +161,29 @@ TEST(AdaptationTest, NothingChangesWhereNothingHappens) {
     }
   });
   EXPECT_THAT(seen.changes(), SizeIs(0));
+}
+
+TEST(AdaptationTest, NewPlansKeepTheExactRegions) {
+  const std::vector<Group> racks = {{0, 1, 2, 3}, {4, 5, 6, 7}};
+  std::mutex mutex;
+  std::vector<Plan> plans;
+  run_ranks(kAdaptingWorkers, [&](World& world) {
+    SimulatedWorker worker(world, two_racks(50),
+                           {.bytes = kBytes / 10, .disagreement = 0.5, .replicas = racks, .steer = true});
+    while (worker.iteration() < 5000) {
+      const auto change = worker.iterate(1e-9, 0.01);
+      if (!change) continue;
+      const std::lock_guard lock(mutex);
+      plans.push_back(change->program->plan);
+      break;
+    }
+  });
+  ASSERT_THAT(plans, SizeIs(kAdaptingWorkers));
+  for (const Plan& plan : plans) {
+    EXPECT_EQ(plan.replicas, racks);
+    EXPECT_EQ(plan.rounds, plans.front().rounds);
+    EXPECT_GT(plan.rounds.size(), 1U);
+  }
 }
 
 // A limit that starts tight becomes looser where replicas stay close together, and the plan with it.
@@ -337,7 +361,7 @@ TEST(AdaptationTest, WatchingDoesNotChangeAverages) {
         x.add_(at::sin(at::arange(1009, at::kDouble) * (1.0 + world.rank()) + static_cast<double>(iteration)));
         sync->after_step();
       }
-      EXPECT_TRUE(sync->take_plan_events().empty());
+      EXPECT_TRUE(sync->take_plan_changes().empty());
       const std::lock_guard lock(mutex);
       results[{adapt, world.rank()}] = x;
     });

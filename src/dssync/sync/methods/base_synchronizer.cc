@@ -1,6 +1,7 @@
 #include "dssync/sync/methods/base_synchronizer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -90,7 +91,6 @@ BaseSynchronizer::BaseSynchronizer(World& world, const Replica& replica, const T
       engine_(explained_by(world), timeline),
       timeline_(timeline) {
   check_size(world, topology);
-  loss_subscription_ = world_.on_loss([this](const Loss& loss) { engine_.lose(loss.rank); });
   world_.agree("options", promises_of(options));
   world_.agree_on(topology);
   std::vector<std::string> model = describe(replica_.parameters);
@@ -121,7 +121,9 @@ void BaseSynchronizer::take_over_from_rank_0(const std::vector<at::Tensor>& tens
     try {
       for (const at::Tensor& tensor : tensors) hand_on(tensor, *channel);
     } catch (const std::exception& error) {
-      throw world_.explain("taking over rank 0's values", relay, error.what());
+      const PeerError explained = world_.explain("taking over rank 0's values", relay, error.what());
+      world_.abandon_channels();  // those to whom this worker hands values on wait for them
+      throw explained;
     }
   }
 }
@@ -133,15 +135,6 @@ const std::shared_ptr<const Chain>& BaseSynchronizer::everyone() {
     everyone_ = std::make_shared<const Chain>(builder.build().front());
   }
   return everyone_;
-}
-
-template <typename Moment>
-void BaseSynchronizer::timed(Moment moment) {
-  const at::NoGradGuard no_grad;
-  const Clock::time_point start = Clock::now();
-  moment();
-  const Clock::time_point end = Clock::now();
-  metrics_.sync_seconds += std::chrono::duration<double>(end - start).count();
 }
 
 void BaseSynchronizer::before_forward() {
@@ -161,9 +154,34 @@ void BaseSynchronizer::after_step() {
   world_.set_progress(++iteration_);
 }
 
+double BaseSynchronizer::clip_gradients(double max_norm) {
+  if (!(max_norm > 0)) throw InputError(fmt::format("clipping: expected a norm above 0, but found {}", max_norm));
+  on_gradients_needed();
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> gradients;
+  for (const NamedTensor& parameter : replica_.parameters) {
+    if (parameter.tensor.grad().defined()) gradients.push_back(parameter.tensor.grad());
+  }
+  double own = 0;
+  for (const at::Tensor& gradient : gradients) own += squared_norm(gradient);
+  const double norm = std::sqrt(squared_norm_of_mean(own));
+  if (norm > max_norm) {
+    for (at::Tensor& gradient : gradients) gradient.mul_(max_norm / norm);
+  }
+  return norm;
+}
+
 void BaseSynchronizer::wait() {
   const Clock::time_point start = Clock::now();
-  const std::vector<Outcome> outcomes = engine_.wait(Engine::Until::kFirstVoid);
+  finish_wait(engine_.wait(Engine::Until::kFirstVoid), start);
+}
+
+void BaseSynchronizer::wait(const std::vector<AverageId>& averages) {
+  const Clock::time_point start = Clock::now();
+  finish_wait(engine_.wait(averages, Engine::Until::kFirstVoid), start);
+}
+
+void BaseSynchronizer::finish_wait(const std::vector<Outcome>& outcomes, Clock::time_point start) {
   // Whatever else is under way is given up, so that neither this worker nor its peers wait for the timeout.
   if (std::any_of(outcomes.begin(), outcomes.end(), [](const Outcome& outcome) { return outcome.is_void(); })) {
     world_.abandon_channels();
@@ -197,13 +215,16 @@ void BaseSynchronizer::record_change(const std::string& why) {
       {.kind = Span::Kind::kChange, .name = "new plan: " + why, .iteration = iteration_, .start = now, .end = now});
 }
 
-SyncState BaseSynchronizer::state() const {
+SyncState BaseSynchronizer::state() {
+  settle();
   SyncState result{.iteration = iteration_};
   add_state(result);
   return result;
 }
 
 void BaseSynchronizer::load_state(const SyncState& state) {
+  drop_average();
+  settle();
   iteration_ = state.iteration;
   take_state(state);
 }
@@ -211,16 +232,31 @@ void BaseSynchronizer::load_state(const SyncState& state) {
 double BaseSynchronizer::consolidate() {
   const at::NoGradGuard no_grad;
   if (world_.size() == 1) return 0;
+  double distance = 0;
+  outside_of_iterations([this, &distance] {
+    parameters_.gather();
+    distance = consolidate_parameters();
+    parameters_.scatter();
+    average_buffers();
+  });
+  return distance;
+}
+
+void BaseSynchronizer::average_everyone(const std::vector<NamedTensor>& tensors) {
+  const at::NoGradGuard no_grad;
+  if (world_.size() == 1) return;
+  outside_of_iterations([this, &tensors] { average_floating(summable(tensors, true)); });
+}
+
+// Work that no iteration's figures count.
+template <typename Work>
+void BaseSynchronizer::outside_of_iterations(Work work) {
   const double waited = metrics_.wait_seconds;
-  parameters_.gather();
-  const double distance = consolidate_parameters();
-  parameters_.scatter();
-  average_buffers();
-  // This is not part of any iteration.
+  settle();
+  work();
   metrics_.wait_seconds = waited;
   engine_.take_bytes_sent();
   bytes_sent_ = 0;
-  return distance;
 }
 
 double BaseSynchronizer::consolidate_parameters() {
@@ -237,15 +273,19 @@ double BaseSynchronizer::consolidate_parameters() {
   return distance;
 }
 
-// Running statistics are not used in training, so they are brought together only here. What cannot be averaged (a
-// counter of batches) is the same on all workers or rank 0's.
-void BaseSynchronizer::average_buffers() {
-  const TensorSet floating(summable(replica_.buffers, true), Storage::kBorrowed);
+void BaseSynchronizer::average_floating(const std::vector<NamedTensor>& tensors) {
+  const TensorSet floating(tensors, Storage::kBorrowed);
   for (const Flat& flat : floating.flats()) {
     engine_.average(flat.vector, everyone(), iteration_, seconds_for(flat.vector, *everyone()));
   }
   wait();
   floating.scatter();
+}
+
+// Running statistics are not used in training, so they are brought together only here. What cannot be averaged (a
+// counter of batches) is the same on all workers or rank 0's.
+void BaseSynchronizer::average_buffers() {
+  average_floating(summable(replica_.buffers, true));
   std::vector<at::Tensor> others;
   for (const NamedTensor& named : summable(replica_.buffers, false)) others.push_back(named.tensor);
   take_over_from_rank_0(others);

@@ -26,14 +26,15 @@ at::Generator noise_of(int rank) {
 
 // The mean of the replicas after training with the real runtime, before any consolidation.
 at::Tensor mean_of_ds_sync(const Gradient& gradient, double learning_rate, double deviation, int iterations,
-                           bool overlap) {
+                           Overlap overlap) {
   std::vector<at::Tensor> replicas(kReplicas);
   const Topology topology = testing::racks(2, 4, 4, 1);
   testing::run_ranks(kReplicas, [&](World& world) {
     at::Generator random = noise_of(world.rank());
     const at::Tensor x = start();
+    const double missed = overlap == Overlap::kCombine ? 1 - 1.0 / kReplicas : 0;
     const auto sync =
-        make_synchronizer(world, {{{"x", x}}, {}, {}}, topology, {.disagreement = 0.5, .overlap = overlap});
+        make_synchronizer(world, {{{"x", x}}, {}, {}}, topology, {.disagreement = 0.5 + missed, .overlap = overlap});
     for (int iteration = 0; iteration < iterations; ++iteration) {
       sync->before_forward();
       const at::Tensor step = gradient(x) + deviation * at::randn({kLength}, random, at::kDouble);
@@ -58,7 +59,7 @@ at::Tensor model_of_bsp(const Gradient& gradient, double learning_rate, double d
   return x;
 }
 
-class ConvergenceTest : public ::testing::TestWithParam<bool> {};
+class ConvergenceTest : public ::testing::TestWithParam<Overlap> {};
 
 TEST_P(ConvergenceTest, OnAQuadraticTheMeanIsThatOfBsp) {
   const at::Tensor curvature = at::linspace(0.05, 1.5, kLength, at::kDouble);
@@ -79,7 +80,8 @@ TEST_P(ConvergenceTest, OnANonConvexProblemTheMeanFollowsBsp) {
   EXPECT_LT((mean - bsp).norm().item<double>(), 0.02 * start().norm().item<double>());
 }
 
-INSTANTIATE_TEST_SUITE_P(InLineAndOverlapped, ConvergenceTest, ::testing::Bool());
+INSTANTIATE_TEST_SUITE_P(Modes, ConvergenceTest, ::testing::Values(Overlap::kInLine, Overlap::kCombine),
+                         [](const auto& setting) { return name_of(setting.param); });
 
 }  // namespace
 }  // namespace dssync

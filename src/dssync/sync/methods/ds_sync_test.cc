@@ -61,7 +61,7 @@ void average_in_place(Vectors& vectors, const Schedule& schedule, const std::vec
 struct DsSyncSetting {
   std::int64_t size;
   int shards;
-  bool overlap;
+  Overlap overlap;
   int warmup;
 };
 
@@ -73,19 +73,21 @@ constexpr std::int64_t kIterations = 11;
 Vectors simulate(const DsSyncSetting& setting) {
   const Schedule schedule = mixed_cycle();
   const ScheduleProgram program(schedule, setting.shards);
+  const bool combines = setting.overlap == Overlap::kCombine;
   Vectors x(6);
   for (at::Tensor& vector : x) vector = at::zeros({setting.size}, at::kDouble);
   for (std::int64_t iteration = 0; iteration < kIterations; ++iteration) {
     Vectors target;
     for (std::size_t rank = 0; rank < 6; ++rank) {
       const at::Tensor step = noise(static_cast<int>(rank), iteration, setting.size);
-      target.push_back(setting.overlap ? x[rank].clone() : x[rank] + step);
+      target.push_back(combines ? x[rank].clone() : x[rank] + step);
     }
     const auto slices = iteration < setting.warmup ? std::vector<ScheduledSlice>{{0, setting.size, 2}}
                                                    : program.slices(setting.size, iteration);
     average_in_place(target, schedule, slices);
     for (std::size_t rank = 0; rank < 6; ++rank) {
-      x[rank] = setting.overlap ? target[rank] + noise(static_cast<int>(rank), iteration, setting.size) : target[rank];
+      x[rank] = target[rank];
+      if (combines) x[rank] = x[rank] + noise(static_cast<int>(rank), iteration, setting.size);
     }
   }
   return x;
@@ -108,24 +110,30 @@ TEST_P(DsSyncTest, FollowsTheSimulation) {
       x.add_(noise(world.rank(), iteration, setting.size));
       sync->after_step();
     }
+    sync->settle();
     EXPECT_LT((x - expected[static_cast<std::size_t>(world.rank())]).abs().max().item<double>(), 1e-12)
         << "rank " << world.rank();
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Settings, DsSyncTest,
-                         ::testing::Values(DsSyncSetting{1, 1, false, 0}, DsSyncSetting{1, 4, false, 0},
-                                           DsSyncSetting{3, 4, false, 0}, DsSyncSetting{1009, 1, false, 0},
-                                           DsSyncSetting{1009, 4, false, 0}, DsSyncSetting{1009, 7, false, 3},
-                                           DsSyncSetting{100'003, 4, false, 0}, DsSyncSetting{1, 4, true, 0},
-                                           DsSyncSetting{1009, 1, true, 0}, DsSyncSetting{1009, 4, true, 2},
-                                           DsSyncSetting{100'003, 8, true, 0}),
-                         [](const auto& setting) {
-                           return "size" + std::to_string(setting.param.size) + "shards" +
-                                  std::to_string(setting.param.shards) +
-                                  (setting.param.overlap ? "overlap" : "inline") + "warmup" +
-                                  std::to_string(setting.param.warmup);
-                         });
+std::vector<DsSyncSetting> ds_sync_settings() {
+  std::vector<DsSyncSetting> settings = {{1, 1, Overlap::kInLine, 0},         {1, 4, Overlap::kInLine, 0},
+                                         {3, 4, Overlap::kInLine, 0},         {1009, 1, Overlap::kInLine, 0},
+                                         {1009, 4, Overlap::kInLine, 0},      {1009, 7, Overlap::kInLine, 3},
+                                         {100'003, 4, Overlap::kInLine, 0},   {1, 4, Overlap::kCombine, 0},
+                                         {1009, 1, Overlap::kCombine, 0},   {1009, 4, Overlap::kCombine, 2},
+                                         {100'003, 8, Overlap::kCombine, 0}};
+  for (std::size_t index = 0; index < 7; ++index) {
+    settings.push_back(settings[index]);
+    settings.back().overlap = Overlap::kLayered;
+  }
+  return settings;
+}
+
+INSTANTIATE_TEST_SUITE_P(Settings, DsSyncTest, ::testing::ValuesIn(ds_sync_settings()), [](const auto& setting) {
+  return "size" + std::to_string(setting.param.size) + "shards" + std::to_string(setting.param.shards) +
+         name_of(setting.param.overlap) + "warmup" + std::to_string(setting.param.warmup);
+});
 
 // Momentum that averages of the state leave alone, average with the parameters, or average in turns.
 class StateTest : public ::testing::TestWithParam<StateTreatment> {};
@@ -194,7 +202,7 @@ TEST(DsSyncInFlightTest, DestroyedInTheMiddleOfAnAverage) {
   const Topology topology = testing::racks(2, 3, 4, 1);
   SyncOptions options;
   options.plan = plan_of(mixed_cycle(), 4);
-  options.overlap = true;
+  options.overlap = Overlap::kCombine;
   run_ranks(6, [&](World& world) {
     const at::Tensor x = at::full({100'000}, static_cast<double>(world.rank()));
     const auto sync = make_synchronizer(world, {{{"x", x}}, {}, {}}, topology, options);
@@ -205,7 +213,7 @@ TEST(DsSyncInFlightTest, DestroyedInTheMiddleOfAnAverage) {
 TEST(DsSyncInFlightTest, WhatIsDroppedConcernsOneWorkerAndOneIteration) {
   SyncOptions options;
   options.plan = plan_of({mixed_cycle()[2]}, 1);
-  options.overlap = true;
+  options.overlap = Overlap::kCombine;
   run_ranks(6, [&](World& world) {
     const at::Tensor x = at::zeros({10}, at::kDouble);
     const auto sync = make_synchronizer(world, {{{"x", x}}, {}, {}}, testing::racks(2, 3, 4, 1), options);
@@ -267,7 +275,7 @@ TEST(DsSyncStateTest, SquaresStayAboveZeroWhereOverlapped) {
   SyncOptions options;
   options.plan = plan_of({{"all", {{0, 1, 2}}}}, 1);
   options.state = StateTreatment::kAveraged;
-  options.overlap = true;
+  options.overlap = Overlap::kCombine;
   run_ranks(3, [&](World& world) {
     const at::Tensor x = at::zeros({1});
     const at::Tensor squares = at::full({1}, world.rank() == 0 ? 1.0 : 0.0);
@@ -337,6 +345,7 @@ Outcome train_with(const SyncOptions& options, Storage storage, bool is_interrup
       momentum.mul_(0.5).add_(noise(world.rank(), iteration, 40));
       x.add_(momentum);
       sync->after_step();
+      sync->settle();
       disagreements.push_back(sync->metrics().disagreement);
     }
     if (world.rank() == 0) outcome = {disagreements, x.clone()};
@@ -344,7 +353,7 @@ Outcome train_with(const SyncOptions& options, Storage storage, bool is_interrup
   return outcome;
 }
 
-class DsSyncStateTest : public ::testing::TestWithParam<bool> {};  // overlapped or not
+class DsSyncStateTest : public ::testing::TestWithParam<Overlap> {};
 
 TEST_P(DsSyncStateTest, AnInterruptedRunReportsWhatAnUninterruptedOneDoes) {
   SyncOptions options;
@@ -367,8 +376,9 @@ TEST_P(DsSyncStateTest, BorrowedTensorsGetTheValuesThatOwnedOnesGet) {
   EXPECT_EQ(owned.disagreements, borrowed.disagreements);
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, DsSyncStateTest, ::testing::Bool(),
-                         [](const auto& setting) { return setting.param ? "Overlapped" : "InLine"; });
+INSTANTIATE_TEST_SUITE_P(Modes, DsSyncStateTest,
+                         ::testing::Values(Overlap::kInLine, Overlap::kLayered, Overlap::kCombine),
+                         [](const auto& setting) { return name_of(setting.param); });
 
 TEST(DsSyncResumeTest, GoesOnInTheCycle) {
   const Topology topology = testing::racks(2, 3, 4, 1);

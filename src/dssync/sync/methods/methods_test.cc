@@ -1,4 +1,5 @@
 // Every method through the four moments, with real gradients: what must hold for all of them.
+#include <chrono>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -84,6 +85,24 @@ TEST_P(MethodsTest, ConsolidatedReplicasAreEqualBitByBit) {
     EXPECT_TRUE(at::isfinite(result).all().item<bool>());
     EXPECT_TRUE(at::equal(result, results.front()));
   }
+}
+
+// Means of parameters over iterations, for example. Rank r has r in one tensor and 2 r in the other.
+TEST_P(MethodsTest, OtherTensorsCanBeAveragedExactly) {
+  const Topology topology = testing::racks(2, 3, 4, 1);
+  run_ranks(6, [&](World& world) {
+    Net net;
+    torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.05));
+    const auto sync = make_synchronizer(world, replica_of(*net, optimizer), topology, {.method = GetParam()});
+    const at::Tensor own = at::full({7, 3}, static_cast<float>(world.rank()));
+    const at::Tensor precise = at::full({2}, 2.0 * world.rank(), at::kDouble);
+    sync->consolidate();
+    const at::Tensor before = net->parameters().front().detach().clone();
+    sync->average_everyone({{"own", own}, {"precise", precise}});
+    EXPECT_TRUE(at::allclose(own, at::full({7, 3}, 2.5F)));
+    EXPECT_TRUE(at::allclose(precise, at::full({2}, 5.0, at::kDouble)));
+    EXPECT_TRUE(at::equal(net->parameters().front(), before));
+  });
 }
 
 double tolerance(at::ScalarType type) { return type == at::kDouble ? 1e-12 : type == at::kFloat ? 1e-5 : 2e-2; }
@@ -257,6 +276,15 @@ TEST(MethodNamesTest, GoBothWays) {
     EXPECT_EQ(state_treatment_from_name(name_of(state)), state);
   }
   EXPECT_THROW(state_treatment_from_name("shared"), InputError);
+}
+
+TEST(LossTest, AWorkerThatIsLostWhileValuesAreHandedOnIsNamedAtOnce) {
+  const auto start = std::chrono::steady_clock::now();
+  const Topology topology = testing::racks(2, 2, 4, 1);
+  const std::vector<std::string> messages = testing::run_ranks_losing(
+      2, "broadcast", 4, [&](World& world) { train(world, topology, {}, 1); });
+  for (const std::size_t rank : {0u, 1u, 3u}) EXPECT_THAT(messages[rank], HasSubstr("rank 2 failed: lost its data"));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20)) << "the timeout is 60 s";
 }
 
 }  // namespace

@@ -275,8 +275,6 @@ class ParameterServer final : public BaseSynchronizer {
     }
     remember();
     server_.emplace(channel_, parameters_.flats(), world_.rank(), world_.size(), bound);
-    // Gloo does not tell a server that waits for anyone's message.
-    watch_ = world_.on_loss([this](const Loss& loss) { give_up(loss.text()); });
   }
 
   ~ParameterServer() override {
@@ -286,7 +284,7 @@ class ParameterServer final : public BaseSynchronizer {
       broken_ = true;
     }
     if (broken_) give_up("this worker has failed");
-    server_->finish();  // while losses are watched for
+    server_->finish();
   }
 
  protected:
@@ -333,7 +331,7 @@ class ParameterServer final : public BaseSynchronizer {
     }
   }
 
-  // Nothing waits any longer, neither here nor at the other workers. Thread-safe.
+  // Nothing waits any longer, neither here nor at the other workers.
   void give_up(const std::string& reason) {
     server_->give_up(reason);
     world_.abandon_channels();
@@ -420,7 +418,6 @@ class ParameterServer final : public BaseSynchronizer {
   std::optional<Server> server_;
   int consolidations_ = 0;
   bool broken_ = false;
-  LossSubscription watch_;  // last: it uses all of the above
 };
 
 }  // namespace

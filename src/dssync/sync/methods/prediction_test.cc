@@ -22,7 +22,7 @@ struct PredictedSetting {
   std::string name;
   int workers;
   Plan plan;
-  bool overlap;
+  Overlap overlap;
 };
 
 Topology network(int workers) { return workers == 8 ? testing::racks(2, 4, 4, 1) : testing::flat(workers, 4); }
@@ -58,11 +58,20 @@ std::vector<PredictedSetting> settings() {
     plans.emplace_back("groups_of_3", Planner(topology, 1e6, 3).best(1.2).value());
     plans.emplace_back("published", Planner(topology, 1e6).published());
     plans.emplace_back("local_sgd", fixed(global_every(workers, 4), workers, 1));
+    if (workers == 8) {
+      const std::vector<Group> racks = {{0, 1, 2, 3}, {4, 5, 6, 7}};
+      const std::vector<Group> unequal = {{0}, {1}, {2}, {3}, {4, 5, 6, 7}};
+      plans.emplace_back("exact_racks", Planner(topology, 1e6, 0, racks).best(0.2).value());
+      plans.emplace_back("one_exact_rack", Planner(topology, 1e6, 0, unequal).best(0.4).value());
+      plans.emplace_back("one_exact_rack_in_pairs", Planner(topology, 1e6, 2, unequal).best(1).value());
+    }
     for (const auto& [name, plan] : plans) {
-      for (const bool overlap : {false, true}) {
-        result.push_back({name + std::to_string(workers) + (overlap ? "overlap" : "inline"), workers, plan, overlap});
+      for (const Overlap overlap : {Overlap::kInLine, Overlap::kCombine}) {
+        result.push_back({name + std::to_string(workers) + name_of(overlap), workers, plan, overlap});
       }
     }
+    const auto& [name, plan] = plans.front();
+    result.push_back({name + std::to_string(workers) + "layered", workers, plan, Overlap::kLayered});
   }
   return result;
 }
@@ -93,14 +102,17 @@ TEST_P(PredictionTest, IidNoiseDisagreesAsPredicted) {
   options.overlap = setting.overlap;
   run_ranks(setting.workers, [&](World& world) {
     at::Generator random = at::make_generator<at::CPUGeneratorImpl>(static_cast<std::uint64_t>(world.rank() + 17));
-    const at::Tensor x = at::zeros({kSize});
+    const at::Tensor x = at::zeros({kSize}).requires_grad_();
+    const at::NoGradGuard no_grad;
     replicas[static_cast<std::size_t>(world.rank())] = x;
     const auto sync = make_synchronizer(world, {{{"x", x}}, {}, {}}, network(setting.workers), options);
     for (int iteration = 0; iteration < settle + measured; ++iteration) {
       sync->before_forward();
+      x.mutable_grad() = at::randn({kSize}, random) * kDeviation;
       sync->after_backward();
-      x.add_(at::randn({kSize}, random), -kLearningRate * kDeviation);
+      x.add_(x.grad(), -kLearningRate);
       sync->after_step();
+      sync->settle();
       if (iteration < settle) continue;
       world.barrier("before " + std::to_string(iteration));
       if (world.rank() == 0) sum += disagreement(replicas);
@@ -110,7 +122,8 @@ TEST_P(PredictionTest, IidNoiseDisagreesAsPredicted) {
     }
   });
   const double unit = kLearningRate * kLearningRate * kDeviation * kDeviation * kSize;
-  const double extra = setting.overlap ? 1 - 1.0 / setting.workers : 0;
+  const bool misses_step = setting.overlap == Overlap::kCombine;
+  const double extra = misses_step ? (setting.plan.replica_count() - 1.0) / setting.workers : 0;
   const double predicted = unit * (setting.plan.mixing.steady_disagreement + extra);
   EXPECT_NEAR(sum / measured / predicted, 1, 0.05) << "measured on the replicas";
   EXPECT_NEAR(estimated / measured / setting.workers / predicted, 1, 0.05) << "estimated by the library";
