@@ -1,4 +1,4 @@
-# What `find_package(dssync)` finds after an install: the targets dssync::base, dssync::topology, dssync::discovery, dssync::planner,
+# What `find_package(dssync)` finds after an install: the targets dssync::base, dssync::topology, dssync::codec, dssync::discovery, dssync::planner,
 # dssync::monitor and dssync::launch; `find_package(dssync COMPONENTS runtime)` also dssync::runtime, which needs PyTorch.
 
 include(CMakePackageConfigHelpers)

@@ -12,7 +12,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 ARROWS = {
     "base": [],
     "topology": ["base"],
-    "planner": ["topology"],
+    "codec": ["base"],
+    "planner": ["topology", "codec"],
     "discovery": ["topology"],
     "monitor": ["planner"],
     "method": ["planner"],

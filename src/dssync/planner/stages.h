@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "dssync/planner/codec.h"
+#include "dssync/codec/codec.h"
 #include "dssync/planner/replicas.h"
 #include "dssync/planner/schedule.h"
 #include "dssync/topology/topology.h"

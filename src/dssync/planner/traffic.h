@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "dssync/planner/codec.h"
+#include "dssync/codec/codec.h"
 #include "dssync/planner/stages.h"
 #include "dssync/topology/topology.h"
 
