@@ -14,6 +14,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "bindings.h"
+#include "dssync/base/error.h"
 #include "dssync/comm/world.h"
 #include "dssync/live/discover_network.h"
 #include "dssync/sync/optimizers/adam_table.h"
@@ -77,16 +78,27 @@ class Averaging {
         stepper_(std::in_place, make_synchronizer(*world_, replica, topology, options)) {}
 
   ~Averaging() {
+    end();
+    const py::gil_scoped_release release;
+    world_.reset();
+  }
+
+  // Ends the threads of the synchronizer. While Python ends it is too late: whoever then asks for the GIL is ended in
+  // the middle of a call, and takes the process along.
+  void end() {
     const py::gil_scoped_release release;
     stepper_.reset();
-    world_.reset();
   }
 
   Averaging(const Averaging&) = delete;
   Averaging& operator=(const Averaging&) = delete;
 
-  Stepper& stepper() { return *stepper_; }
-  PlanOnNetwork plan() const { return {stepper_->plan(), topology_}; }
+  // Throws Error after end().
+  Stepper& stepper() {
+    if (!stepper_) throw Error("the program is ending: nothing is averaged any more");
+    return *stepper_;
+  }
+  PlanOnNetwork plan() { return {stepper().plan(), topology_}; }
 
  private:
   std::shared_ptr<World> world_;
@@ -194,6 +206,7 @@ void bind_training(py::module_& module) {
           "clip_gradients",
           [](Averaging& averaging, double max_norm) { return averaging.stepper().clip_gradients(max_norm); },
           WithoutGil())
+      .def("end", &Averaging::end)
       .def("drop", [](Averaging& averaging) { averaging.stepper().drop_average(); })
       .def(
           "consolidate", [](Averaging& averaging) { return averaging.stepper().consolidate(); }, WithoutGil())

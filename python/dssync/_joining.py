@@ -23,11 +23,19 @@ GroupMaker = Callable[[Any, int, int], Any]  # from a store, a rank and a size t
 OLD_TORCH = int(torch.__version__.split(".")[0]) < 2
 _worlds = itertools.count()  # made in this process: all ranks make them in the same order
 _present: "weakref.WeakSet[_dssync.World]" = weakref.WeakSet()
+_averaging: "weakref.WeakSet[_dssync.Averaging]" = weakref.WeakSet()
+
+
+def ends_with_program(averaging: _dssync.Averaging) -> None:
+    """Sees to it that nothing of it runs any more when Python takes itself apart."""
+    _averaging.add(averaging)
 
 
 @atexit.register
 def _leave() -> None:
     """A rank that ends is no lost one, even where its program keeps its worlds to the end."""
+    for averaging in list(_averaging):
+        averaging.end()
     for world in list(_present):
         world.leave()
 

@@ -10,7 +10,7 @@ from torch.distributed.algorithms.model_averaging.averagers import ModelAverager
 
 from . import _dssync
 from ._dssync import InputError
-from ._joining import join, telling_others
+from ._joining import ends_with_program, join, telling_others
 from .divide_shuffle import DEFAULT_TIMEOUT, engine_options
 from .planning import AnyTopology, Plan, as_topology
 
@@ -85,6 +85,7 @@ class DivideShuffleAverager(ModelAverager):
                 plan=self._plan._native if self._plan else None,
                 options=self._options,
             )
+        ends_with_program(averaging)
         averaging.load_state(self.step - self.warmup_steps, [])
         # The engine starts from rank 0's values, but here every rank has already made a step of its own.
         with torch.no_grad():

@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 from . import _dssync
 from ._dssync import Error, InputError
 from ._adam import AdamSteps, is_adam, normalizes
-from ._joining import discovered, join, telling_others
+from ._joining import discovered, ends_with_program, join, telling_others
 from ._layers import can_step_in_parts, install
 from .planning import AnyTopology, Plan, as_topology
 
@@ -113,6 +113,7 @@ class DivideShuffle:
                     sync_warmup_iterations=warmup_steps,
                 ),
             )
+            ends_with_program(self._averaging)
         if noise_correction and self.noise_correction == "unknown optimizer":
             LOGGER.warning(
                 "%s: dssync does not know how this optimizer divides by the size of gradients. If it does, its steps are too "
