@@ -13,7 +13,7 @@ constexpr double kWorthwhile = 0.95;
 
 double missed_by(Overlap overlap, const std::vector<Group>& replicas, int workers) {
   const int count = replicas.empty() ? workers : static_cast<int>(replicas.size());
-  return overlap == Overlap::kCombine ? step_disagreement(count, workers) : 0;
+  return overlap == Overlap::kCombine ? step_disagreement(count) : 0;
 }
 
 std::vector<Group> replicas_for(const Topology& topology, double bytes, const SyncOptions& options) {

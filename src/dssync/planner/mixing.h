@@ -16,11 +16,8 @@ struct Mixing {
   bool exact() const { return cycle_norm < 1e-9; }
 };
 
-// What one step of unit noise on each worker adds to the disagreement between so many replicas: 1 - 1/N where every
-// worker is one. Inside a replica the noise of its workers is averaged at once.
-inline double step_disagreement(int replicas, int workers) {
-  return static_cast<double>(replicas - 1) / static_cast<double>(workers);
-}
+// What one step of unit noise on each of so many replicas adds to the disagreement between them.
+inline double step_disagreement(int replicas) { return 1 - 1 / static_cast<double>(replicas); }
 
 // REQUIRES: check_schedule(schedule, workers) passes.
 // Exact where all rounds commute (every grid, every plan of nested regions) and for up to 256 workers; beyond that S is

@@ -28,18 +28,19 @@ class Planner::Search {
         replicas_(topology, replicas),
         bytes_(bytes),
         group_limit_(group_limit),
-        costs_(topology, replicas_) {}
+        costs_(topology, replicas_),
+        unit_(static_cast<double>(replicas_.count()) / topology.workers()) {}
 
   int group_limit() const { return group_limit_; }
   bool is_limited() const { return group_limit_ != 0 && group_limit_ < replicas_.count(); }
 
   std::optional<Plan> best(double disagreement) {
     std::optional<Found> found =
-        is_limited() ? limited().best(disagreement) : std::optional(nested().best(disagreement));
+        is_limited() ? limited().best(disagreement * unit_) : std::optional(nested().best(disagreement * unit_));
     return found ? std::optional(measure(std::move(*found))) : std::nullopt;
   }
 
-  double smallest_disagreement() { return is_limited() ? limited().smallest_disagreement() : 0; }
+  double smallest_disagreement() { return is_limited() ? limited().smallest_disagreement() / unit_ : 0; }
 
   Plan published() {
     const int root = static_cast<int>(std::ceil(std::sqrt(static_cast<double>(replicas_.count())) - 1e-9));
@@ -74,6 +75,7 @@ class Planner::Search {
     plan.rounds = std::move(found.rounds);
     plan.shards = found.shards;
     plan.mixing = measure_mixing(plan.rounds, topology_.workers());
+    plan.mixing.steady_disagreement /= unit_;
     plan.cost = costs_.cost_of(plan.rounds, plan.shards, bytes_);
     if (replicas_.has_regions()) plan.replicas = replicas_.groups();
     plan.inside = inside_cost(plan.replicas, topology_, bytes_);
@@ -85,6 +87,7 @@ class Planner::Search {
   const double bytes_;
   const int group_limit_;
   CostBook costs_;
+  const double unit_;  // of S, the noise of one replica, in terms of one worker's, in which the search counts
   std::optional<NestedSearch> nested_;
   std::optional<LimitedSearch> limited_;
 };

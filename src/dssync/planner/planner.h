@@ -17,7 +17,7 @@ namespace dssync {
 struct Plan {
   Schedule rounds;
   int shards = 1;
-  Mixing mixing;
+  Mixing mixing;  // in units of the noise of one replica (docs/mixing.md)
   Cost cost;
   // Workers that average their gradients in every iteration, and so are one replica of the schedule: its groups are
   // unions of these, and its averages take their values as equal. None: every worker is a replica.

@@ -238,7 +238,7 @@ class DsSync final : public BaseSynchronizer {
 
   // Where S is steered, the limit is on what averages leave beside the step that they may miss.
   double first_limit() {
-    const double missed = options_.overlap == Overlap::kCombine ? step_disagreement(world_.size(), world_.size()) : 0;
+    const double missed = options_.overlap == Overlap::kCombine ? step_disagreement(world_.size()) : 0;
     return Adaptation::first_limit({.disagreement = options_.disagreement, .steer = true}) + missed;
   }
 
@@ -303,7 +303,7 @@ class DsSync final : public BaseSynchronizer {
 
   void follow(std::shared_ptr<const PlanProgram> program) {
     program_ = std::move(program);
-    meter_.emplace(program_->plan.rounds.size(), planned_disagreement(), step_disagreement(replicas(), world_.size()));
+    meter_.emplace(program_->plan.rounds.size(), planned_disagreement(), step_disagreement(replicas()));
     arrange();
   }
 

@@ -61,9 +61,9 @@ std::vector<PredictedSetting> settings() {
     if (workers == 8) {
       const std::vector<Group> racks = {{0, 1, 2, 3}, {4, 5, 6, 7}};
       const std::vector<Group> unequal = {{0}, {1}, {2}, {3}, {4, 5, 6, 7}};
-      plans.emplace_back("exact_racks", Planner(topology, 1e6, 0, racks).best(0.2).value());
-      plans.emplace_back("one_exact_rack", Planner(topology, 1e6, 0, unequal).best(0.4).value());
-      plans.emplace_back("one_exact_rack_in_pairs", Planner(topology, 1e6, 2, unequal).best(1).value());
+      plans.emplace_back("exact_racks", Planner(topology, 1e6, 0, racks).best(0.8).value());
+      plans.emplace_back("one_exact_rack", Planner(topology, 1e6, 0, unequal).best(0.64).value());
+      plans.emplace_back("one_exact_rack_in_pairs", Planner(topology, 1e6, 2, unequal).best(1.6).value());
     }
     for (const auto& [name, plan] : plans) {
       for (const Overlap overlap : {Overlap::kInLine, Overlap::kCombine}) {
@@ -121,9 +121,11 @@ TEST_P(PredictionTest, IidNoiseDisagreesAsPredicted) {
       estimated += sync->metrics().disagreement;
     }
   });
-  const double unit = kLearningRate * kLearningRate * kDeviation * kDeviation * kSize;
+  // Of a replica of the mean size.
+  const double workers_per_replica = static_cast<double>(setting.workers) / setting.plan.replica_count();
+  const double unit = kLearningRate * kLearningRate * kDeviation * kDeviation * kSize / workers_per_replica;
   const bool misses_step = setting.overlap == Overlap::kCombine;
-  const double extra = misses_step ? (setting.plan.replica_count() - 1.0) / setting.workers : 0;
+  const double extra = misses_step ? 1 - 1.0 / setting.plan.replica_count() : 0;
   const double predicted = unit * (setting.plan.mixing.steady_disagreement + extra);
   EXPECT_NEAR(sum / measured / predicted, 1, 0.05) << "measured on the replicas";
   EXPECT_NEAR(estimated / measured / setting.workers / predicted, 1, 0.05) << "estimated by the library";
