@@ -1,6 +1,7 @@
 #include "dssync/collective/operations/accumulate.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 
 #include <ATen/ATen.h>
@@ -20,7 +21,16 @@ void accumulate(const at::Tensor& sum, const at::Tensor& rows, Rows kind, int di
     } else {
       block.add_(incoming[0]);
     }
-    if (divisor > 1) block.div_(divisor);
+    divide(block, divisor);
+  }
+}
+
+void divide(const at::Tensor& sum, int divisor) {
+  if (divisor == 1) return;
+  if (std::has_single_bit(static_cast<unsigned>(divisor))) {
+    sum.mul_(1.0 / divisor);
+  } else {
+    sum.div_(divisor);
   }
 }
 

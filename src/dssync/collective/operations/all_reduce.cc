@@ -49,9 +49,7 @@ class AllReduce final : public Operation {
     return in_channel([&] { return channel.allreduce(tensors); });
   }
 
-  void finish(int divisor) override {
-    if (divisor > 1) slices().range().div_(divisor);
-  }
+  void finish(int divisor) override { divide(slices().range(), divisor); }
 };
 
 }  // namespace

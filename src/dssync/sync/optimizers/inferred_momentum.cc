@@ -42,10 +42,8 @@ void infer_with_tensors(const AdamStep& step, const Stretch& stretch, const Take
   };
   at::Tensor moment = in_memory(step.first_moment);
   const at::Tensor root = (in_memory(step.second_moment) / figures.bias2).sqrt();
-  const at::Tensor seen = root.square().sum();
   const at::Tensor signal = (moment / figures.bias1).square().sum();
-  const at::Tensor part = (signal / seen - figures.variance_of_mean) / (1 - figures.variance_of_mean);
-  const at::Tensor scale = (figures.least + (1 - figures.least) * part.nan_to_num(1).clamp(0, 1)).sqrt();
+  const at::Tensor scale = part_of_mean(signal, root.square().sum(), figures).sqrt();
   const at::Tensor move_by = move.after.narrow(0, stretch.place, size) - move.before.narrow(0, stretch.place, size);
   const at::Tensor change = move_by * (scale * root + figures.epsilon) * (share * figures.bias1 / figures.rate);
   const at::Tensor limit = root * figures.bias1;

@@ -4,12 +4,17 @@
 #include <cmath>
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
 #include "dssync/sync/optimizers/adam_kernel.h"
 
 namespace dssync {
+
 // The first gradient is its own mean: nothing tells noise from signal then, and all of it counts as signal.
 constexpr double kMostOfMean = 0.9;
+// Values for which another thread pays: as many as PyTorch's own element-wise loops take.
+constexpr std::int64_t kValuesPerThread = 32'768;
+static_assert(kValuesPerThread % kBlock == 0);
 
 AdamFigures figures_of(const AdamStep& step, int replicas) {
   // m' is a weighted mean of gradients, and has so much of their variance: the sum of its squared weights.
@@ -31,6 +36,11 @@ bool are_alike(const at::Tensor& a, const at::Tensor& b) {
 
 }  // namespace
 
+at::Tensor part_of_mean(const at::Tensor& signal, const at::Tensor& seen, const AdamFigures& figures) {
+  const at::Tensor share = (signal - figures.variance_of_mean * seen) / ((1 - figures.variance_of_mean) * seen);
+  return at::where(seen > 0, figures.least + (1 - figures.least) * share.clamp(0, 1), at::ones_like(seen));
+}
+
 bool suits_kernel(const AdamStep& step) {
   return step.parameter.is_non_overlapping_and_dense() && are_alike(step.parameter, step.parameter) &&
          are_alike(step.parameter, step.first_moment) && are_alike(step.parameter, step.second_moment);
@@ -38,9 +48,19 @@ bool suits_kernel(const AdamStep& step) {
 
 namespace {
 
+// With as many threads as the optimizer's step. They part between blocks, so results do not depend on their number.
 void correct_with_kernel(const AdamStep& step, const AdamFigures& figures) {
-  correct_adam_step(step.parameter.data_ptr<float>(), step.first_moment.data_ptr<float>(),
-                    step.second_moment.data_ptr<float>(), step.parameter.numel(), figures);
+  auto* values = step.parameter.data_ptr<float>();
+  const auto* first_moments = step.first_moment.data_ptr<float>();
+  const auto* second_moments = step.second_moment.data_ptr<float>();
+  const std::int64_t count = step.parameter.numel();
+  at::parallel_for(0, (count + kBlock - 1) / kBlock, kValuesPerThread / kBlock,
+                   [&](std::int64_t first_block, std::int64_t end_block) {
+                     const std::int64_t begin = first_block * kBlock;
+                     const std::int64_t end = std::min(end_block * kBlock, count);
+                     correct_adam_step(values + begin, first_moments + begin, second_moments + begin, end - begin,
+                                       figures);
+                   });
 }
 
 // Elements as rows of blocks, in the order in which they lie in memory where there is one.
@@ -56,10 +76,7 @@ void correct_with_tensors(const AdamStep& step, const AdamFigures& figures) {
   const at::Tensor moment = in_blocks(step.first_moment, type) / figures.bias1;
   const at::Tensor seen = in_blocks(step.second_moment, type) / figures.bias2;
   const at::Tensor sum = seen.sum(1, true);
-  const at::Tensor share =
-      (moment.square().sum(1, true) - figures.variance_of_mean * sum) / ((1 - figures.variance_of_mean) * sum);
-  const at::Tensor part =
-      at::where(sum > 0, figures.least + (1 - figures.least) * share.clamp(0, 1), at::ones_like(sum));
+  const at::Tensor part = part_of_mean(moment.square().sum(1, true), sum, figures);
   const at::Tensor inverse = (seen + figures.epsilon * figures.epsilon).rsqrt();
   const at::Tensor difference = moment * (1 - part.rsqrt()) * inverse * (seen * inverse.square());
   values.add_(difference.view({-1}).narrow(0, 0, values.numel()).view(values.sizes()).to(values.scalar_type()),
@@ -71,15 +88,16 @@ void correct_with_tensors(const AdamStep& step, const AdamFigures& figures) {
 void NoiseCorrection::apply(const std::vector<AdamStep>& steps) {
   if (replicas_ < 2) return;
   const at::NoGradGuard no_grad;
-  for (const AdamStep& step : steps) {
-    double& corrected = corrected_[step.parameter.unsafeGetTensorImpl()];
-    if (step.count < 2 || step.count == corrected) continue;  // one gradient shows no variance
-    corrected = step.count;
-    const AdamFigures figures = figures_of(step, replicas_);
-    if (suits_kernel(step)) {
-      correct_with_kernel(step, figures);
+  // From the last to the first: what the optimizer stepped last is most likely still in a cache.
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    double& corrected = corrected_[step->parameter.unsafeGetTensorImpl()];
+    if (step->count < 2 || step->count == corrected) continue;  // one gradient shows no variance
+    corrected = step->count;
+    const AdamFigures figures = figures_of(*step, replicas_);
+    if (suits_kernel(*step)) {
+      correct_with_kernel(*step, figures);
     } else {
-      correct_with_tensors(step, figures);
+      correct_with_tensors(*step, figures);
     }
   }
 }

@@ -17,6 +17,10 @@ struct AdamFigures;
 // What the formulas need of a step, with so many replicas; with one, steps are as the optimizer makes them.
 AdamFigures figures_of(const AdamStep& step, int replicas);
 
+// The part of a second moment that everyone's mean gradient would have, where the squares of m' add up to `signal` and
+// the v' to `seen`: between figures.least and 1, element by element. adam_kernel.cc has the same for floats.
+at::Tensor part_of_mean(const at::Tensor& signal, const at::Tensor& seen, const AdamFigures& figures);
+
 // Whether the tensors of a step are floats in the memory of CPUs, in the same order there, so that kernels can walk
 // over them.
 bool suits_kernel(const AdamStep& step);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/optim/adamw.h>
 
@@ -88,6 +89,42 @@ TEST(NoiseCorrectionTest, LeavesStepsAloneThatEpsilonDominates) {
     NoiseCorrection(8).apply({step});
     EXPECT_LT(step.parameter.abs().max().item<double>(), 1e-4 * 3e-3 * 1e-4);
   }
+}
+
+// One value that epsilon concerns has all of its neighbours go the longer way, to the same end.
+TEST(NoiseCorrectionTest, AValueNearEpsilonDoesNotConcernItsNeighbours) {
+  const at::Tensor place = at::arange(3000, at::kFloat);
+  const at::Tensor m = at::sin(place * 1.7) * 0.1;
+  const at::Tensor v = m.square() * 0.2 + 0.05;
+  const AdamStep far = step_of(m, v);
+  NoiseCorrection(8).apply({far});
+  at::Tensor small_m = m.clone();
+  at::Tensor small_v = v.clone();
+  small_m[1500] = 1e-11;
+  small_v[1500] = 1e-20;
+  const AdamStep near = step_of(small_m, small_v);
+  NoiseCorrection(8).apply({near});
+  // 1e-11 / 1e-8 is what Adam steps there, times the rate; far less than that is corrected.
+  EXPECT_LT(std::abs(near.parameter[1500].item<double>()), 1e-3 * 3e-3 * 1e-2);
+  at::Tensor others = (near.parameter - far.parameter).abs();
+  others[1500] = 0;
+  const std::int64_t block = 1500 / 64 * 64;  // has another estimate
+  others.narrow(0, block, 64).zero_();
+  EXPECT_LE((others / (far.parameter.abs() + 1e-9)).max().item<double>(), 2e-3);
+}
+
+TEST(NoiseCorrectionTest, DoesNotDependOnTheNumberOfThreads) {
+  const at::Tensor place = at::arange(200'001, at::kFloat);
+  const at::Tensor m = at::sin(place * 1.7) * 0.1;
+  const AdamStep alone = step_of(m, m.square() * 0.2 + 0.05);
+  const AdamStep together = step_of(m, m.square() * 0.2 + 0.05);
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);
+  NoiseCorrection(8).apply({alone});
+  at::set_num_threads(3);
+  NoiseCorrection(8).apply({together});
+  at::set_num_threads(threads);
+  EXPECT_TRUE(alone.parameter.equal(together.parameter));
 }
 
 TEST(NoiseCorrectionTest, DoesNothingForASingleReplicaOrAFirstStep) {
