@@ -9,6 +9,8 @@
 
 #include "bindings.h"
 #include "dssync/base/units.h"
+#include "dssync/method/cost.h"
+#include "dssync/method/method.h"
 #include "dssync/planner/exact_inside.h"
 #include "dssync/topology/read.h"
 #include "dssync/topology/write.h"
@@ -85,6 +87,9 @@ void bind_planning(py::module_& module) {
       .def_property_readonly("replicas", [](const PlanOnNetwork& on) { return on.plan.replicas; })
       .def_property_readonly("inside", [](const PlanOnNetwork& on) { return to_dict(on.plan.inside, on.topology); });
   module.def("make_plan", &make_plan);
+  module.def("seconds_of_ring", [](const Topology& topology, double bytes) {
+    return method_cost(Method::kBspRing, topology, bytes, nullptr).seconds_per_iteration;
+  });
 }
 
 }  // namespace dssync::python

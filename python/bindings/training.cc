@@ -75,7 +75,7 @@ class Averaging {
   Averaging(std::shared_ptr<World> world, const Topology& topology, const Replica& replica, const SyncOptions& options)
       : world_(std::move(world)),
         topology_(topology),
-        stepper_(std::in_place, make_synchronizer(*world_, replica, topology, options)) {}
+        stepper_(std::in_place, make_synchronizer(*world_, with_passes(replica), topology, options)) {}
 
   ~Averaging() {
     end();
@@ -100,7 +100,20 @@ class Averaging {
   }
   PlanOnNetwork plan() { return {stepper().plan(), topology_}; }
 
+  // Gradients are not accumulated over several backward passes: from the next step on they may be averaged while the
+  // backward pass runs.
+  void expect_one_backward_pass() {
+    *has_one_pass_ = true;
+    stepper().begin_early();
+  }
+
  private:
+  Replica with_passes(Replica replica) const {
+    replica.has_one_backward_pass = [has = has_one_pass_] { return *has; };
+    return replica;
+  }
+
+  const std::shared_ptr<bool> has_one_pass_ = std::make_shared<bool>(false);  // shared with the replica
   std::shared_ptr<World> world_;
   const Topology topology_;
   std::optional<Stepper> stepper_;
@@ -125,7 +138,6 @@ std::unique_ptr<Averaging> make_averaging(std::shared_ptr<World> world, const To
   }
   replica.asks_before_step = true;
   replica.frozen = named_tensors(frozen);
-  replica.has_one_backward_pass = false;  // gradients may be accumulated
   replica.normalizing = adam ? Normalizing::kAdam : normalizes ? Normalizing::kUnknown : Normalizing::kNo;
   if (adam) replica.adam_steps = [adam](const std::vector<std::size_t>& wanted) { return adam->steps(wanted); };
   const py::gil_scoped_release release;
@@ -206,6 +218,7 @@ void bind_training(py::module_& module) {
           "clip_gradients",
           [](Averaging& averaging, double max_norm) { return averaging.stepper().clip_gradients(max_norm); },
           WithoutGil())
+      .def("expect_one_backward_pass", &Averaging::expect_one_backward_pass)
       .def("end", &Averaging::end)
       .def("drop", [](Averaging& averaging) { averaging.stepper().drop_average(); })
       .def(

@@ -1,6 +1,22 @@
 """Divide-and-shuffle synchronization for data-parallel training: the engine of dssync in PyTorch scripts.
 
-Start with DivideShuffle. docs/pytorch.md explains how it fits beside DistributedDataParallel.
+In a script that torchrun starts, instead of DistributedDataParallel:
+
+    sync = dssync.DivideShuffle(model, optimizer, topology="network.yaml", attach=True)
+    for inputs, labels in loader:
+        optimizer.zero_grad()
+        loss_function(model(inputs), labels).backward()
+        sync.clip_grad_norm_(1.0)  # where gradients are clipped
+        optimizer.step()
+    sync.consolidate()             # one model on all ranks: before evaluating and saving
+
+    DivideShuffle       keeps the models of all ranks together; its options are in help(dssync.DivideShuffle.__init__)
+    Topology            the network: of a file, of a dict, or Topology.flat(8, nic="10Gbps")
+    plan                what to expect of a network: who averages with whom, how long that takes
+    DivideShuffleAverager   for loops that are built on torch's model averagers
+    Error               what is raised; InputError, AgreementError and PeerError are of its kind
+
+The logger "dssync" says in a line of level INFO what is planned. docs/pytorch.md says more.
 """
 
 import pathlib

@@ -1,8 +1,8 @@
-"""What the engine has to know of an Adam optimizer to correct its steps: its moments once, its rates in every step."""
+"""What the engine has to know of Adam optimizers to correct their steps: their moments once, their rates in every step."""
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Tuple, Type
+from typing import Any, Iterable, List, Tuple, Type
 
 import torch
 from torch.optim import SGD, Adam, AdamW, Optimizer
@@ -30,32 +30,35 @@ def _steps_as(optimizer: Optimizer, kinds: Tuple[Type[Optimizer], ...]) -> bool:
 
 
 class AdamSteps:
-    """Tells the engine which steps an optimizer makes. With amsgrad a step divides by something else: such groups are left out."""
+    """Tells the engine which steps are made. With amsgrad a step divides by something else: such groups are left out, as are
+    optimizers that are no Adam."""
 
-    def __init__(self, optimizer: Optimizer, parameters: List[Tuple[str, torch.Tensor]]) -> None:
+    def __init__(self, optimizers: Iterable[Optimizer], parameters: List[Tuple[str, torch.Tensor]]) -> None:
         self.table = _dssync.AdamTable()
-        self._optimizer = optimizer
+        self._optimizers = [optimizer for optimizer in optimizers if is_adam(optimizer)]
         self._index = {parameter: index for index, (_, parameter) in enumerate(parameters)}
-        self._state: Optional[Any] = None  # whose tensors are bound
-        self._bound = 0  # parameters that had a state then
+        self._bound: List[Tuple[Any, int]] = []  # states whose tensors are bound, and how many parameters had one then
 
     def refresh(self) -> None:
         """After a step: its rates, and tensors that are new."""
-        state = self._optimizer.state
-        if self._state is not state or self._bound != len(state):
+        now = [(optimizer.state, len(optimizer.state)) for optimizer in self._optimizers]
+        if len(now) != len(self._bound) or any(a is not c or b != d for (a, b), (c, d) in zip(now, self._bound)):
             self._bind()
-        for number, group in enumerate(self._optimizer.param_groups):
+            self._bound = now
+        for number, (_, group) in enumerate(self._groups()):
             beta1, beta2 = group["betas"]
             self.table.set_rates(number, float(group["lr"]), float(beta1), float(beta2), float(group["eps"]))
 
+    def _groups(self) -> List[Tuple[Optimizer, Any]]:
+        return [(optimizer, group) for optimizer in self._optimizers for group in optimizer.param_groups]
+
     def _bind(self) -> None:
-        self._state, self._bound = self._optimizer.state, len(self._optimizer.state)
         self.table.clear()
-        for number, group in enumerate(self._optimizer.param_groups):
+        for number, (optimizer, group) in enumerate(self._groups()):
             if group.get("amsgrad"):
                 continue
             for parameter in group["params"]:
-                made = self._state.get(parameter, {})
+                made = optimizer.state.get(parameter, {})
                 if parameter not in self._index or "exp_avg" not in made:
                     continue
                 self.table.bind(

@@ -63,6 +63,40 @@ def install(
     weakref.finalize(owner, _remove, handles)
 
 
+def on_forward(owner: Any, model: nn.Module, before: Callable[[], None]) -> None:
+    """`before` is called before each forward pass of the whole model. The hook goes with its owner."""
+    if not isinstance(model, torch.jit.ScriptModule):
+        weakref.finalize(owner, _remove, [model.register_forward_pre_hook(Hook(before))])
+
+
+class PassCounter:
+    """Counts the backward passes of the first steps: whether gradients are accumulated."""
+
+    WATCHED = 3  # steps
+
+    def __init__(self, parameters: Sequence[torch.Tensor]) -> None:
+        self._counts = [0] * len(parameters)  # by parameter, in this step
+        self._most: List[int] = []  # by step
+        self._handles = [p.register_hook(Hook(self._count, index)) for index, p in enumerate(parameters)]
+
+    def _count(self, index: int) -> None:
+        self._counts[index] += 1
+
+    def is_decided(self) -> bool:
+        """After each step."""
+        most = max(self._counts)
+        self._counts = [0] * len(self._counts)
+        if most > 0:
+            self._most.append(most)
+        if len(self._most) < self.WATCHED:
+            return False
+        _remove(self._handles)
+        return True
+
+    def is_one(self) -> bool:
+        return max(self._most) == 1
+
+
 def _remove(handles: List[Any]) -> None:
     for handle in handles:
         handle.remove()

@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+import html
 import logging
 import weakref
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type, TypeVar, Union
+from typing import Any, Callable, Dict, Iterable, List, Literal, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 import torch
+import torch.distributed as dist
 from torch import nn
-from torch.optim import Optimizer
+from torch.utils import dlpack
 
 from . import _dssync
 from ._dssync import Error, InputError
-from ._adam import AdamSteps, is_adam, normalizes
+from ._adam import AdamSteps
+from ._checks import check_forward, check_kinds, check_model, check_optimizers, not_finite, own_optimizers
 from ._joining import discovered, ends_with_program, join, telling_others
-from ._layers import can_step_in_parts, install
-from .planning import AnyTopology, Plan, as_topology
+from ._layers import PassCounter, can_step_in_parts, install, on_forward
+from ._optimizers import OneOrMore, Optimizers, state_kinds
+from ._steps import StepHooks, release
+from .planning import AnyTopology, Plan, Topology, as_topology
 
 NamedTensors = List[Tuple[str, torch.Tensor]]
 StateOfOptimizer = List[Tuple[str, NamedTensors]]
+Overlap = Union[Literal["auto", "layered", "combine", "none"], bool]
+ExactInside = Union[Literal["none", "auto", "host", "rack", "site"], int]
+State = Literal["auto", "inferred", "rotating", "averaged", "local"]
+Averageable = Union[nn.Module, torch.Tensor]
 
 Result = TypeVar("Result")
 
 LOGGER = logging.getLogger("dssync")
 DEFAULT_TIMEOUT = timedelta(minutes=30)  # as torch.distributed's
+FORWARDS_WITHOUT_STEP = 1000  # after so many passes a warning says that nobody steps
 
 
 class DivideShuffle:
@@ -38,31 +48,40 @@ class DivideShuffle:
             optimizer.zero_grad()
         sync.consolidate()  # one model on all ranks: before evaluating and saving
 
+    With attach=True the loop keeps its optimizer.step(), whoever calls it.
+
     Every rank makes the same calls in the same order. Needs an initialised process group; all ranks start with rank 0's
-    values. Not thread-safe. After an exception from here the object can only be dropped.
+    values. With one process there is nothing to average, whatever the topology. Not thread-safe. After an exception from here
+    the object can only be dropped.
     """
 
     def __init__(
         self,
         model: nn.Module,
-        optimizer: Optimizer,
+        optimizer: OneOrMore,
         *,
         topology: AnyTopology,
+        attach: bool = False,
         disagreement: float = 0.5,
-        overlap: Union[str, bool] = "auto",
+        overlap: Overlap = "auto",
         adapt: bool = False,
         plan: Optional[Plan] = None,
         group_limit: int = 0,
         published: bool = False,
-        exact_inside: str = "none",
-        state: str = "auto",
+        exact_inside: ExactInside = "none",
+        accumulates: Optional[bool] = None,
+        state: State = "auto",
         state_period: int = 8,
         noise_correction: bool = True,
+        check_finite: bool = True,
         warmup_steps: int = 0,
         timeout: timedelta = DEFAULT_TIMEOUT,
     ) -> None:
         """
-        topology: the network, or the file that describes it, with one worker for each rank; "auto": the ranks measure it
+        optimizer: one, or a list of them that hold the model's parameters together
+        topology: the network, with one worker for each rank: a Topology, the file that describes it, or a dict with what such a
+            file has; "auto": the ranks measure it
+        attach: optimizer.step() synchronises, whoever calls it (PyTorch 2); otherwise sync.step() has to be called instead
         disagreement: how far the replicas may stay apart, overlap included; smaller is closer and slower
         overlap: when averages run. "layered": from the backward pass to the next forward pass, which waits for each module's
             parameters alone; the result is that of "none": after each step. "combine": during the whole next iteration, which
@@ -70,102 +89,211 @@ class DivideShuffle:
         adapt: watch the links while training, and plan again where they become slower or faster
         plan: what to follow, instead of the fastest plan for the topology, the model and the disagreement
         group_limit, published, exact_inside: as for dssync.plan()
+        accumulates: whether gradients of several backward passes make up a step. With exact_inside gradients are averaged during
+            the backward pass if not, otherwise at the step. None: the first three steps show it
         state: of the optimizer (momentum): "inferred" from how averages move the parameters (Adam, AdamW), "rotating", a part at
             a time with the parameters, "averaged", all of it, or "local". "auto": inferred for Adam and AdamW, otherwise rotating
         state_period: of "rotating": in how many parts
         noise_correction: Adam's steps get as long as everyone's mean gradient would make them; for Adam and AdamW
+        check_finite: a gradient that is infinite or no number is an error on all ranks, before anybody averages what it does
         warmup_steps: global averages before the schedule starts
         timeout: for joining, connecting, and each stage of an average
         """
-        self.optimizer = optimizer
+        check_kinds(model, optimizer)
+        self.optimizer: OneOrMore = own_optimizers(optimizer, attach)
+        self._optimizers = Optimizers(self.optimizer)
         self._model = model
+        self._given = topology
+        self._plan = plan
+        self._accumulates = accumulates
+        self._corrects_noise = noise_correction
+        self._checks_finite = check_finite
+        self._timeout = timeout
+        self._options = engine_options(
+            disagreement_limit=disagreement,
+            group_limit=group_limit,
+            published=published,
+            exact_inside=exact_inside,
+            adapt=adapt,
+            overlap=overlap,
+            state="rotating" if state == "auto" and self._optimizers.is_mixed else state,
+            state_period=state_period,
+            noise_correction=noise_correction,
+            sync_warmup_iterations=warmup_steps,
+        )
+        for one in self._optimizers:
+            release(one)
+        self._can_step_in_parts = all(can_step_in_parts(one) for one in self._optimizers)
+        self._has_warned: Dict[str, bool] = {}
+        self._loads = _Loads()
+        self._forwards = 0  # since the last step
+        self._steps = 0
+        self._start()
+        self._hooks = StepHooks(self, self._optimizers, attach, self._begin_step, self._end_step)
+        for module in model.modules():
+            if not isinstance(module, torch.jit.ScriptModule):  # they take no hooks
+                module.register_load_state_dict_post_hook(self._loads)
+        on_forward(self, model, self._on_forward)
+        if self.overlap == "layered":
+            install(self, model, self._await, self.settle)
+        self._introduce()
+
+    def _start(self) -> None:
+        """Gives the engine all that it averages. Collective."""
+        model = self._model
         self._parameters: NamedTensors = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+        self._frozen: NamedTensors = [(name, p) for name, p in model.named_parameters() if not p.requires_grad]
         self._buffers: NamedTensors = list(model.named_buffers())
-        self._state: Optional[Any] = None  # optimizer.state, once the engine averages what is in it
+        self._states: Optional[List[Any]] = None  # of the optimizers, once the engine averages what is in them
         self._bound: List[Tuple[torch.Tensor, str, torch.Tensor]] = []  # parameter, kind, tensor that the engine averages
-        self._world, device = join([*model.named_parameters(), *self._buffers], timeout)
+        self._world, device = join([*model.named_parameters(), *self._buffers], self._timeout)
         with telling_others(self._world):
-            _check_model(model)
-            _check_optimizer(model, optimizer)
-            self._adam = AdamSteps(optimizer, self._parameters) if is_adam(optimizer) else None
-            self.topology = discovered(self._world, device) if topology == "auto" else as_topology(topology)
+            check_model(model)
+            check_optimizers(model, self._optimizers)
+            self._adam = AdamSteps(self._optimizers, self._parameters) if self._optimizers.has_adam else None
+            self.topology = self._network(device)
+            is_alone = dist.get_world_size() == 1
             self._averaging = _dssync.Averaging(
                 self._world,
                 self.topology._native,
                 self._parameters,
                 self._buffers,
-                [(name, p) for name, p in model.named_parameters() if not p.requires_grad],
+                self._frozen,
                 _weakly(self._collect_state, []),
-                _weakly(self._step_in_backward, None) if can_step_in_parts(optimizer) else None,
+                _weakly(self._step_in_backward, None) if self._can_step_in_parts else None,
                 adam=self._adam.table if self._adam else None,
-                normalizes=normalizes(optimizer),
-                plan=plan._native if plan else None,
-                options=engine_options(
-                    disagreement_limit=disagreement,
-                    group_limit=group_limit,
-                    published=published,
-                    exact_inside=exact_inside,
-                    adapt=adapt,
-                    overlap=overlap,
-                    state=state,
-                    state_period=state_period,
-                    noise_correction=noise_correction,
-                    sync_warmup_iterations=warmup_steps,
-                ),
+                normalizes=len(self._optimizers.normalizing) > 0,
+                plan=self._plan._native if self._plan and not is_alone else None,
+                options=self._options,
             )
             ends_with_program(self._averaging)
-        if noise_correction and self.noise_correction == "unknown optimizer":
+        self._has_regions = len(self.plan.replicas) > 0
+        self._has_gradients = False  # the engine was told that they are complete
+        self._settings: Optional[List[Any]] = None  # with which steps were made in the backward pass
+        self._places = [_with_own_storage(p) for _, p in self._parameters]  # where the engine averages them
+        self._passes: Optional[PassCounter] = None
+        if self._has_regions and self._accumulates is False:
+            self._averaging.expect_one_backward_pass()
+        elif self._has_regions and self._accumulates is None:
+            self._passes = PassCounter([p for _, p in self._parameters])
+
+    def _network(self, device: torch.device) -> Topology:
+        if dist.get_world_size() == 1:
+            return Topology.flat(1)
+        return discovered(self._world, device) if self._given == "auto" else as_topology(self._given)
+
+    def _introduce(self) -> None:
+        if self._corrects_noise and dist.get_world_size() > 1 and self._optimizers.normalizing:
             LOGGER.warning(
                 "%s: dssync does not know how this optimizer divides by the size of gradients. If it does, its steps are too "
                 "short: compare with a learning rate up to the root of metrics['noise_ratio'] times larger",
-                type(optimizer).__name__,
+                ", ".join(self._optimizers.normalizing),
             )
-        self._has_regions = len(self.plan.replicas) > 0
-        self._has_gradients = False  # the engine was told that they are complete
-        self._addresses = [p.data_ptr() for p in _trained(optimizer)]
-        self._settings: Optional[List[Any]] = None  # with which steps were made in the backward pass
-        self._has_warned = False
-        self._loads = _Loads()
-        for module in model.modules():
-            if not isinstance(module, torch.jit.ScriptModule):  # they take no hooks
-                module.register_load_state_dict_post_hook(self._loads)
-        if self.overlap == "layered":
-            install(self, model, self._await, self.settle)
+        if dist.get_rank() == 0:
+            LOGGER.info("%s", self._summary())
+
+    def _summary(self) -> str:
+        if dist.get_world_size() == 1:
+            return "one process: nothing to average"
+        size = sum(p.numel() * p.element_size() for _, p in self._parameters)
+        plan = self.plan
+        regions = f" in {len(plan.replicas)} exact regions" if plan.replicas else ""
+        ring = _dssync.format_duration(_dssync.seconds_of_ring(self.topology._native, float(size)))
+        own = _dssync.format_duration(plan.cost.seconds_per_iteration + plan.inside.seconds_per_iteration)
+        return (
+            f"{len(plan.names)} ranks{regions}, {_short_bytes(size)} of parameters, a cycle of {len(plan.rounds)} rounds in "
+            f"{plan.shards} shards, overlap {self.overlap}, S = {self.planned_disagreement:.3g} in total; averages should take "
+            f"{own} per step, DistributedDataParallel's ring {ring}"
+        )
+
+    def __repr__(self) -> str:
+        return f"DivideShuffle({self._summary()})"
+
+    def _repr_html_(self) -> str:
+        return f"<div>{html.escape(self._summary())}</div>{self.plan._repr_html_()}"
 
     def step(self, closure: Optional[Callable[[], Any]] = None, *, scaler: Optional[Any] = None) -> Any:
         """The optimizer's step, and the averages around it. With a GradScaler: scaler.step(optimizer), which may skip it.
 
-        Gradients that were accumulated over several backward passes need one call. Returns what the optimizer returns.
+        Gradients that were accumulated over several backward passes need one call. Returns what the optimizer returns, the
+        last one of several.
         """
+        if self._hooks.is_attached:
+            raise InputError("this DivideShuffle is attached to its optimizer: optimizer.step() synchronises, and sync.step() would "
+                             "be a second step")
         if closure is not None and scaler is not None:
             raise InputError("a GradScaler makes its step without a closure: call the closure first, then step(scaler=scaler)")
+        if closure is not None and len(self._optimizers) > 1:
+            raise InputError("a closure belongs to one optimizer, and there are several: call the closure first, then step()")
         if self._has_regions and closure is not None:
             raise InputError("gradients are averaged inside exact regions before the step: call the closure first, then step()")
-        if self._has_regions and scaler is not None and not self._has_gradients and _has_unscaled(scaler, self.optimizer):
-            raise InputError(
-                "gradients were unscaled before they are averaged inside exact regions: call finish_backward(), then unscale_()"
-            )
-        if self._is_moved():
-            raise self._change()
-        self._take_over_loads()
+        if self._has_regions and scaler is not None and not self._has_gradients:
+            if any(_has_unscaled(scaler, one) for one in self._optimizers):
+                raise InputError("gradients were unscaled before they are averaged inside exact regions: call finish_backward(), "
+                                 "then unscale_()")
         result = None
+        is_wanted = self._begin_step(scaler is None and closure is None)
+        with self._hooks.making():
+            if is_wanted and scaler is not None:
+                for one in self._optimizers:
+                    result = scaler.step(one)
+            elif is_wanted and closure is not None:
+                result = self._optimizers.all[0].step(closure)
+            elif is_wanted:
+                result = self._optimizers.step()
+        self._end_step()
+        return result
+
+    def _begin_step(self, is_final: bool) -> bool:
+        """Before the optimizers' steps. `is_final`: gradients are what these use. Returns whether they are still to be made."""
+        if self._has_regions and self._hooks.is_attached and not is_final and not self._has_gradients:
+            raise InputError("gradients were unscaled before they are averaged inside exact regions: call finish_backward() before "
+                             "scaler.unscale_() and scaler.step()")
+        self._bind_again()
+        self._take_over_loads()
+        is_early = self._settings is not None
+        if self._checks_finite and is_final and not is_early:
+            self._check_finite()
         self._has_gradients = False
-        if not self._averaging.before_step(is_final=scaler is None and closure is None):
+        is_wanted = self._averaging.before_step(is_final=is_final)
+        if not is_wanted:
             self._check_settings()
-        elif scaler is not None:
-            result = scaler.step(self.optimizer)
-        else:
-            result = self.optimizer.step(closure) if closure is not None else self.optimizer.step()
+        return is_wanted
+
+    def _end_step(self) -> None:
+        """After them."""
         if self._adam:
             self._adam.refresh()
+        if self._passes is not None and self._passes.is_decided():
+            if self._passes.is_one():
+                self._averaging.expect_one_backward_pass()
+            self._passes = None
         self._averaging.after_step()
-        return result
+        self._forwards = 0
+        self._steps += 1
+        if any(p.requires_grad for _, p in self._frozen):
+            self._start_again()
+
+    def _start_again(self) -> None:
+        """A parameter that was frozen is trained from now on."""
+        unfrozen = [name for name, p in self._frozen if p.requires_grad]
+        LOGGER.info("%s: trained from now on; planning again", ", ".join(unfrozen))
+        missing = [name for name, p in self._frozen if p.requires_grad and not any(p is held for held in self._optimizers.held())]
+        if missing:
+            raise self._change()
+        self._averaging.consolidate()
+        remembered = self._averaging.iteration
+        self._averaging.end()
+        with torch.no_grad():  # the engine lays parameters out anew
+            for _, p in self._parameters:
+                p.data = p.detach().clone()
+        self._start()
+        self._averaging.load_state(remembered, [])
 
     def finish_backward(self) -> None:
         """With exact regions: averages the gradients inside this rank's region now, after the last backward(). step() and
         clip_grad_norm_() do that by themselves; call it before anything else reads gradients, such as scaler.unscale_()."""
-        if self._is_moved():
-            raise self._change()
+        self._bind_again()
         self._take_over_loads()
         self._averaging.before_step(is_final=False)
         self._has_gradients = True
@@ -183,15 +311,23 @@ class DivideShuffle:
         self._has_gradients = True
         return self._averaging.clip_gradients(float(max_norm))
 
-    def consolidate(self, *others: nn.Module) -> float:
+    def consolidate(self, *others: nn.Module, also: Iterable[Averageable] = (), state: bool = False) -> float:
         """One exact average of everyone: the same parameters and buffers on all ranks. Before evaluating and saving.
 
-        others: models that are made of this one on every rank, such as torch.optim.swa_utils.AveragedModel; they are averaged
-        as well. What is not a floating point number in them stays.
+        others, also: models and tensors that are made of this model on every rank, such as torch.optim.swa_utils.AveragedModel;
+        they are averaged as well. What is not a floating point number in them stays.
+        state: the optimizer's state is averaged as well, but for what has no gradient on some rank so far.
 
         Returns how far this rank was from the average: |x_i - mean|^2.
         """
+        self._bind_again()
         self._check_model()
+        if self._steps == 0 and self._forwards > 0:
+            raise InputError(
+                f"the model was trained with {self._forwards} forward passes, but "
+                + ("the optimizer that this DivideShuffle is attached to made no step: does another one step?"
+                   if self._hooks.is_attached else "sync.step() was never called")
+            )
         self._take_over_loads()
         replaced = self._replaced_buffers()
         with torch.no_grad():
@@ -200,8 +336,10 @@ class DivideShuffle:
             distance = self._averaging.consolidate()
             for ours, present in replaced:
                 present.copy_(ours)
-            for other in others:
+            for other in [*others, *also]:
                 self._averaging.average_everyone(_floating(other))
+            if state:
+                self._averaging.average_everyone(self._floating_state())
         return distance
 
     @property
@@ -274,15 +412,54 @@ class DivideShuffle:
         """The optimizer's state as far as there is one. The engine asks until all ranks have all of it: optimizers make a
         parameter's state when they first have a gradient for it, and a GradScaler may skip steps on some ranks."""
         kinds: Dict[str, NamedTensors] = {}
+        left_out: Dict[str, str] = {}
         self._bound = []
         for name, parameter in self._parameters:
-            for kind, value in self.optimizer.state.get(parameter, {}).items():
-                if kind != "step" and torch.is_tensor(value) and value.shape == parameter.shape:
-                    kinds.setdefault(kind, []).append((name, value))
-                    self._bound.append((parameter, kind, value))
+            alike, others = state_kinds(self._optimizers.state_of(parameter), parameter)
+            for kind, value in alike.items():
+                kinds.setdefault(kind, []).append((name, value))
+                self._bound.append((parameter, kind, value))
+            for kind in others:
+                left_out.setdefault(kind, name)
         if kinds:
-            self._state = self.optimizer.state
+            self._states = self._optimizers.states()
+        if left_out:
+            self._warn_once("state", "the optimizer's state %s is not averaged: it has another shape than its parameter; every rank "
+                            "keeps its own", ", ".join(f"'{kind}' (of '{name}')" for kind, name in left_out.items()))
         return list(kinds.items())
+
+    def _floating_state(self) -> NamedTensors:
+        result: NamedTensors = []
+        for name, parameter in self._parameters:
+            for kind, value in self._optimizers.state_of(parameter).items():
+                if torch.is_tensor(value) and value.is_floating_point() and kind != "step":
+                    result.append((f"{name} {kind}", value))
+        return result
+
+    def _warn_once(self, topic: str, text: str, *values: Any) -> None:
+        if not self._has_warned.get(topic):
+            self._has_warned[topic] = True
+            LOGGER.warning(text, *values)
+
+    def _on_forward(self) -> None:
+        """Before each forward pass of the model."""
+        check_forward()
+        if self._averaging.overlap == "layered":
+            self._bind_again()
+        if not (self._model.training and torch.is_grad_enabled()):
+            return
+        self._forwards += 1
+        if self._forwards == FORWARDS_WITHOUT_STEP:
+            self._warn_once("forwards", "%d forward passes without a step of the optimizer that this DivideShuffle has: does another "
+                            "one step?", self._forwards)
+
+    def _check_finite(self) -> None:
+        name = not_finite(self._parameters)
+        if name is None:
+            return
+        what = f"the gradient of '{name}' is not finite on rank {dist.get_rank()}, in step {self._averaging.iteration + 1}"
+        self._world.report_failure(what)
+        raise Error(f"{what}: nobody has averaged it")
 
     def _await(self, parameters: Sequence[torch.Tensor]) -> None:
         """Before the forward pass of the module that owns them."""
@@ -292,27 +469,47 @@ class DivideShuffle:
     def _step_in_backward(self) -> None:
         """The engine calls it while the backward pass runs, with the gradients of some parameters; all others have none."""
         if self._settings is None:
-            self._settings = _settings_of(self.optimizer)
-        self.optimizer.step()
+            self._settings = self._optimizers.settings()
+        if self._checks_finite:
+            self._check_finite()
+        with self._hooks.making():
+            self._optimizers.step()
         if self._adam:
             self._adam.refresh()
 
     def _check_settings(self) -> None:
         """Steps were made in the backward pass: what is changed before step() comes too late for them."""
         settings, self._settings = self._settings, None
-        if settings is not None and settings != _settings_of(self.optimizer) and not self._has_warned:
-            self._has_warned = True
-            LOGGER.warning(
+        if settings is not None and settings != self._optimizers.settings():
+            self._warn_once(
+                "settings",
                 "the learning rate (or another setting of the optimizer) was changed between backward() and step(): it counts "
                 "from the next step on, because this one was made in the backward pass; change it before backward()"
             )
 
-    def _is_moved(self) -> bool:
-        return [p.data_ptr() for p in _trained(self.optimizer)] != self._addresses
+    def _bind_again(self) -> None:
+        """After model.to() or parameter.data = ...: the new values go to where the engine averages them."""
+        held = {id(p) for p in self._optimizers.held()}
+        known = {id(p) for _, p in self._parameters}
+        frozen = {id(p) for _, p in self._frozen}
+        if not known <= held or any(key not in known and key not in frozen for key in held):
+            raise self._change()
+        is_moved = False
+        for (_, parameter), place in zip(self._parameters, self._places):
+            if parameter.data_ptr() == place.data_ptr():
+                continue
+            if (parameter.dtype, parameter.shape, parameter.device.type) != (place.dtype, place.shape, place.device.type):
+                raise self._change()
+            with torch.no_grad():
+                place.copy_(parameter)
+            parameter.data = place
+            is_moved = True
+        if is_moved:
+            self._loads.seen = True
 
     def _check_model(self) -> None:
-        now = [p for p in self._model.parameters() if p.requires_grad]
-        if [id(p) for p in now] != [id(p) for _, p in self._parameters] or self._is_moved():
+        known = {id(p) for _, p in [*self._parameters, *self._frozen]}
+        if {id(p) for p in self._model.parameters()} != known:
             raise self._change()
 
     def _replaced_buffers(self) -> List[Tuple[torch.Tensor, torch.Tensor]]:
@@ -328,7 +525,8 @@ class DivideShuffle:
 
     def _take_over_loads(self) -> None:
         """After load_state_dict() of the optimizer or the model: what is under way are averages of the values before it."""
-        if self._state is not None and self._state is not self.optimizer.state:
+        now = self._optimizers.states()
+        if self._states is not None and any(a is not b for a, b in zip(self._states, now)):
             self._bind_state_again()
             self._loads.seen = True
         if self._loads.seen:
@@ -338,21 +536,25 @@ class DivideShuffle:
 
     def _bind_state_again(self) -> None:
         """optimizer.load_state_dict() has made new tensors: their values go into those that the engine averages."""
-        self._state = self.optimizer.state
+        self._states = self._optimizers.states()
         for parameter, kind, ours in self._bound:
-            loaded = self._state[parameter].get(kind)
+            state = self._optimizers.state_of(parameter)
+            loaded = state.get(kind)
             if loaded is None:
                 raise Error(f"the optimizer's state was replaced by one without '{kind}': make a new DivideShuffle")
-            self._state[parameter][kind] = ours.copy_(loaded)
+            if loaded is not ours:
+                state[kind] = ours.copy_(loaded)
 
     def _change(self) -> Error:
         """What is no longer as it was when the engine took the parameters over."""
-        known = {id(p): name for name, p in self._parameters}
+        known = {id(p): name for name, p in [*self._parameters, *self._frozen]}
         names = {id(p): name for name, p in self._model.named_parameters()}
-        now = [p for p in [*self._model.parameters(), *_trained(self.optimizer)] if p.requires_grad]
-        added = sorted({names.get(id(p), "one that the model does not have") for p in now if id(p) not in known})
+        held = self._optimizers.held()
+        now = [*self._model.parameters(), *held]
+        added = {names.get(id(p), "one that the model does not have") for p in now if id(p) not in known}
+        added |= {name for name, p in self._frozen if p.requires_grad and not any(p is one for one in held)}
         gone = sorted(name for key, name in known.items() if key not in {id(p) for p in now})
-        what = [f"{text} {', '.join(list_)}" for text, list_ in (("was added:", added), ("is gone:", gone)) if list_]
+        what = [f"{text} {', '.join(list_)}" for text, list_ in (("was added:", sorted(added)), ("is gone:", gone)) if list_]
         cause = f"a parameter {' and '.join(what)}" if what else "parameters were moved or converted (model.to(), model.half())"
         return InputError(f"since DivideShuffle was made, {cause}; make a new DivideShuffle after such a change")
 
@@ -383,48 +585,36 @@ def _weakly(bound: Callable[[], Result], otherwise: Result) -> Callable[[], Resu
     return call
 
 
-def _floating(model: nn.Module) -> NamedTensors:
-    named = [*model.named_parameters(), *model.named_buffers()]
+def _floating(given: Averageable) -> NamedTensors:
+    if torch.is_tensor(given):
+        named = [("tensor", given)]
+    elif isinstance(given, nn.Module):
+        named = [*given.named_parameters(), *given.named_buffers()]
+    else:
+        raise InputError(f"consolidate() was given a {type(given).__name__}: expected models and tensors")
     return [(name, tensor.detach()) for name, tensor in named if tensor.is_floating_point()]
 
 
-def _has_unscaled(scaler: Any, optimizer: Optimizer) -> bool:
+def _with_own_storage(parameter: torch.Tensor) -> torch.Tensor:
+    """The engine makes parameters views into one large tensor. Saving one of them would save all of it, so each gets a storage
+    of its own for the same memory. Returns it."""
+    if parameter.numel() > 0:
+        parameter.data = dlpack.from_dlpack(dlpack.to_dlpack(parameter.detach()))
+    return parameter.detach()
+
+
+def _short_bytes(size: int) -> str:
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= factor:
+            return f"{size / factor:.3g} {unit}"
+    return f"{size} B"
+
+
+def _has_unscaled(scaler: Any, optimizer: Any) -> bool:
     """Whether the GradScaler has looked at this optimizer's gradients since its last update()."""
     state = getattr(scaler, "_per_optimizer_states", {}).get(id(optimizer))
     return bool(state and state.get("found_inf_per_device"))
 
 
-def _settings_of(optimizer: Optimizer) -> List[Any]:
-    """Numbers that a step depends on."""
-    return [value for group in optimizer.param_groups for value in group.values() if isinstance(value, (int, float, tuple))]
-
-
 def _kinds(tensors: NamedTensors) -> List[str]:
     return [f"'{name}' {tensor.dtype} {list(tensor.shape)}" for name, tensor in tensors]
-
-
-def _trained(optimizer: Optimizer) -> List[torch.Tensor]:
-    return [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
-
-
-def _check_model(model: nn.Module) -> None:
-    if isinstance(model, nn.parallel.DistributedDataParallel):
-        raise InputError("the model is wrapped in DistributedDataParallel, which averages gradients: give the model itself")
-    if not any(p.requires_grad for p in model.parameters()):
-        raise InputError("the model has no parameter that is trained (requires_grad)")
-
-
-def _check_optimizer(model: nn.Module, optimizer: Optimizer) -> None:
-    held = {id(p) for p in _trained(optimizer)}
-    missing = [name for name, p in model.named_parameters() if p.requires_grad and id(p) not in held]
-    if missing:
-        raise InputError(f"the optimizer does not hold {_some(missing)} of the model: make it from model.parameters(), or "
-                         "freeze what is not to be trained (requires_grad_(False))")
-    strangers = held - {id(p) for p in model.parameters()}
-    if strangers:
-        raise InputError(f"the optimizer holds {len(strangers)} parameters that the model does not have")
-
-
-def _some(names: List[str]) -> str:
-    shown = ", ".join(f"'{name}'" for name in names[:3])
-    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more parameters"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import html
+import json
 import os
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
 from . import _dssync
+from ._dssync import InputError
 
 __all__ = ["AnyTopology", "Cost", "Link", "Mixing", "Plan", "Round", "Topology", "as_topology", "plan"]
 
@@ -27,6 +29,13 @@ class Topology:
         topology.notes = []
         return topology
 
+    @classmethod
+    def flat(cls, workers: int, nic: str = "10Gbps") -> Topology:
+        """So many hosts behind one switch that is never the bottleneck, each with a worker and a NIC of this rate."""
+        if workers < 1:
+            raise InputError(f"a topology with {workers} workers: expected at least 1")
+        return cls.parse(json.dumps({"defaults": {"nic": nic}, "hosts": [{"name": f"h[0-{workers - 1}]"}]}))
+
     @property
     def workers(self) -> int:
         return self._native.workers
@@ -40,15 +49,32 @@ class Topology:
         """As a topology file."""
         return self._native.yaml()
 
+    def _summary(self) -> str:
+        names = self.names
+        shown = " ".join(names if len(names) <= 8 else [*names[:4], "...", names[-1]])
+        return f"{self.workers} worker{'s' if self.workers > 1 else ''}: {shown}"
+
     def __repr__(self) -> str:
-        return f"Topology({self.workers} workers)"
+        return f"Topology({self._summary()})"
+
+    def _repr_html_(self) -> str:
+        return f"<details><summary>{html.escape(self._summary())}</summary><pre>{html.escape(self.yaml())}</pre></details>"
 
 
-AnyTopology = Union[Topology, str, "os.PathLike[str]"]
+AnyTopology = Union[Topology, str, "os.PathLike[str]", Mapping[str, Any]]
 
 
 def as_topology(topology: AnyTopology) -> Topology:
-    return topology if isinstance(topology, Topology) else Topology(topology)
+    """A file is read; a dict has what a file would have."""
+    if isinstance(topology, Topology):
+        return topology
+    if isinstance(topology, Mapping):
+        return Topology.parse(json.dumps(topology))
+    if not isinstance(topology, (str, os.PathLike)):
+        raise InputError(
+            f"the topology is of type {type(topology).__name__}: expected a Topology, the name of a file, or a dict"
+        )
+    return Topology(topology)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+IS_OLD = int(torch.__version__.split(".")[0]) < 2
+
 
 def small_model():
     return nn.Sequential(nn.Linear(20, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 3))

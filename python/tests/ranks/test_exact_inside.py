@@ -67,6 +67,46 @@ def test_gradients_are_the_means_of_a_host():
     assert torch.allclose(flat(p.grad for p in model.parameters()), expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("overlap", ["none", "layered", "combine"])
+@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.AdamW])
+def test_averages_during_the_backward_pass_leave_the_same_bits(overlap, kind):
+    def trained(accumulates):
+        torch.manual_seed(7)
+        model = small_model()
+        torch.manual_seed(100 + dist.get_rank())
+        optimizer = kind(model.parameters(), lr=0.02)
+        sync = dssync.DivideShuffle(
+            model, optimizer, topology=hosts_of_two(), disagreement=1, overlap=overlap, exact_inside="host", accumulates=accumulates
+        )
+        train(sync, model, optimizer, 4)
+        sync.consolidate()
+        train(sync, model, optimizer, 4)
+        sync.settle()
+        return flat(model.parameters())
+
+    at_the_step = trained(True)
+    assert torch.equal(trained(False), at_the_step)
+    assert torch.equal(trained(None), at_the_step)
+
+
+@pytest.mark.parametrize("accumulates", [False, None])
+def test_a_second_backward_pass_would_change_what_is_averaged(accumulates):
+    """From the moment when one pass was announced, or was all that the first steps had."""
+    model = small_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    sync = dssync.DivideShuffle(
+        model, optimizer, topology=hosts_of_two(), overlap=False, exact_inside="host", accumulates=accumulates
+    )
+    train(sync, model, optimizer, 3)
+    optimizer.zero_grad()
+    backward(model)
+    if dist.get_world_size() % 2 == 1 and dist.get_rank() == dist.get_world_size() - 1:
+        backward(model)  # alone on its host
+    else:
+        with pytest.raises(RuntimeError, match="has changed while it is averaged: expected one backward pass for each step"):
+            backward(model)
+
+
 def test_a_closure_comes_too_late():
     model = small_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

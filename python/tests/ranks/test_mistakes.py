@@ -3,9 +3,22 @@
 import pytest
 import torch
 from torch import nn
+from torch.distributed.optim import ZeroRedundancyOptimizer
 
 import dssync
-from helper import backward, same_on_all_ranks, small_model, train
+from helper import IS_OLD, backward, batch, flat, same_on_all_ranks, small_model, train
+
+
+class WithRows(torch.optim.Optimizer):
+    """Keeps a value for each row of a matrix, as Adafactor does."""
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.dim() > 1:
+                    self.state[parameter].setdefault("rows", torch.zeros(len(parameter)))
+                parameter.sub_(parameter.grad, alpha=0.1)
 
 
 def sgd(model):
@@ -50,10 +63,10 @@ def test_parameter_added_to_the_model_alone(options):
         sync.consolidate()
 
 
-def test_parameter_unfrozen(options):
+def test_parameter_unfrozen_that_no_optimizer_has(options):
     model = small_model()
     model[3].requires_grad_(False)
-    optimizer = sgd(model)
+    optimizer = torch.optim.SGD(model[:3].parameters(), lr=0.1)
     sync = dssync.DivideShuffle(model, optimizer, **options)
     model[3].requires_grad_(True)
     with pytest.raises(dssync.InputError, match="a parameter was added: 3.bias, 3.weight"):
@@ -136,6 +149,99 @@ def test_wrapped_in_ddp(options):
     model = nn.parallel.DistributedDataParallel(nn.Linear(4, 4))
     with pytest.raises(dssync.InputError, match="DistributedDataParallel, which averages gradients"):
         dssync.DivideShuffle(model, sgd(model), **options)
+
+
+def test_part_wrapped_in_ddp(options):
+    model = nn.Sequential(nn.Linear(4, 4), nn.parallel.DistributedDataParallel(nn.Linear(4, 4)))
+    with pytest.raises(dssync.InputError, match="'1', a part of the model, is wrapped in DistributedDataParallel"):
+        dssync.DivideShuffle(model, sgd(model), **options)
+
+
+def test_ddp_around_the_model(options):
+    model = small_model()
+    sync = dssync.DivideShuffle(model, sgd(model), **options)
+    wrapped = nn.parallel.DistributedDataParallel(model)
+    with pytest.raises(dssync.InputError, match="called inside DistributedDataParallel"):
+        backward(wrapped)
+    assert sync.metrics["iteration"] == 0
+
+
+def test_model_and_optimizer_swapped(options):
+    model = small_model()
+    with pytest.raises(dssync.InputError, match="model and optimizer are swapped"):
+        dssync.DivideShuffle(sgd(model), model, **options)
+    with pytest.raises(dssync.InputError, match="the optimizer is of type StepLR: expected a torch.optim.Optimizer, or a list"):
+        dssync.DivideShuffle(model, torch.optim.lr_scheduler.StepLR(sgd(model), 1), **options)
+    with pytest.raises(dssync.InputError, match="the topology is of type int: expected a Topology, the name of a file, or a dict"):
+        dssync.DivideShuffle(model, sgd(model), **{**options, "topology": 8})
+
+
+def test_optimizers_that_average_themselves(options):
+    model = small_model()
+    sharded = ZeroRedundancyOptimizer(model.parameters(), torch.optim.SGD, lr=0.1)
+    with pytest.raises(dssync.InputError, match="ZeroRedundancyOptimizer steps only a part of the parameters on each rank"):
+        dssync.DivideShuffle(model, sharded, **options)
+
+
+def test_several_optimizers_that_leave_something_out(options):
+    model = small_model()
+    some = [torch.optim.SGD(model[0].parameters(), lr=0.1), torch.optim.SGD(model[1].parameters(), lr=0.1)]
+    with pytest.raises(dssync.InputError, match="none of the optimizers holds '3.weight', '3.bias'"):
+        dssync.DivideShuffle(model, some, **options)
+    with pytest.raises(dssync.InputError, match="several optimizers hold '0.weight', '0.bias'"):
+        dssync.DivideShuffle(model, [*some, torch.optim.SGD([*model[0].parameters(), *model[3].parameters()], lr=0.1)], **options)
+
+
+@pytest.mark.parametrize("overlap", ["none", "layered"])
+def test_a_gradient_that_is_no_number_is_named(options, rank, overlap):
+    """On all ranks, and before it reaches them."""
+    model = small_model()
+    optimizer = sgd(model)
+    sync = dssync.DivideShuffle(model, optimizer, overlap=overlap, **options)
+    train(model, optimizer, sync, 5)
+    what = "the gradient of '3.weight' is not finite on rank 1, in step 6"
+    with pytest.raises(RuntimeError, match=what):
+        for _ in range(3):
+            optimizer.zero_grad()
+            inputs, labels = batch()
+            loss = nn.functional.cross_entropy(model(inputs), labels)
+            if rank == 1:
+                model[3].weight.register_hook(lambda gradient: gradient * float("nan"))
+                model[3].bias.requires_grad_(False)
+            loss.backward()
+            sync.step()
+    assert rank == 1 or torch.isfinite(flat(model.parameters())).all()
+
+
+def test_state_that_is_not_averaged_is_named(options, caplog):
+    model = nn.Linear(20, 3)
+    optimizer = WithRows(model.parameters(), {})
+    sync = dssync.DivideShuffle(model, optimizer, **options)
+    train(model, optimizer, sync, 3)
+    messages = [record.getMessage() for record in caplog.records if "not averaged" in record.getMessage()]
+    assert messages == ["the optimizer's state 'rows' (of 'weight') is not averaged: it has another shape than its parameter; every "
+                        "rank keeps its own"]
+
+
+def test_a_step_that_nobody_synchronises(options):
+    if IS_OLD:
+        pytest.skip("optimizers of this PyTorch take no hooks")
+    model = small_model()
+    optimizer = sgd(model)
+    sync = dssync.DivideShuffle(model, optimizer, **options)
+    backward(model)
+    with pytest.raises(dssync.InputError, match="nobody averages what it does: call sync.step"):
+        optimizer.step()
+    del sync
+    optimizer.step()
+
+
+def test_training_without_a_step(options):
+    model = small_model()
+    sync = dssync.DivideShuffle(model, sgd(model), **options)
+    backward(model)
+    with pytest.raises(dssync.InputError, match=r"trained with 1 forward passes, but sync.step\(\) was never called"):
+        sync.consolidate()
 
 
 def test_nothing_to_train(options):

@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import logging
 import os
 import pickle
 import weakref
@@ -380,3 +381,14 @@ def test_consolidating_in_between_changes_nothing_else(options):
         sync.consolidate()
         assert same_on_all_ranks(model.parameters())
         assert sync.consolidate() == pytest.approx(0, abs=1e-9)
+
+
+def test_what_is_said_at_the_start(options, caplog, rank, size):
+    model = small_model()
+    with caplog.at_level(logging.INFO, "dssync"):
+        sync = dssync.DivideShuffle(model, torch.optim.SGD(model.parameters(), lr=0.1), **options)
+    lines = [record.getMessage() for record in caplog.records if record.levelno == logging.INFO]
+    assert len(lines) == (1 if rank == 0 else 0)
+    for line in [*lines, repr(sync), sync._repr_html_()]:
+        assert f"{size} ranks, " in line and "S = " in line and "DistributedDataParallel" in line
+    assert "<svg" in sync._repr_html_()

@@ -114,3 +114,31 @@ def test_verbs_that_train(verb):
         assert f"Usage: dssync {verb} " in result.stdout, result.stderr
     else:
         assert f"dssync {verb}: {verb} needs the program dssync-torch" in result.stderr
+
+
+def test_one_process_is_enough_for_debugging(tmp_path):
+    """Whatever the topology."""
+    script = """
+import logging, torch, dssync
+logging.basicConfig(level=logging.INFO)
+torch.distributed.init_process_group("gloo", init_method="file://%s", rank=0, world_size=1)
+torch.manual_seed(0)
+models = [torch.nn.Linear(4, 2) for _ in range(2)]
+models[1].load_state_dict(models[0].state_dict())
+optimizers = [torch.optim.AdamW(model.parameters(), lr=0.1) for model in models]
+sync = dssync.DivideShuffle(models[0], optimizers[0], topology=dssync.Topology.flat(8), plan=dssync.plan(dssync.Topology.flat(8)))
+for step in range(5):
+    inputs = torch.randn(8, 4)
+    for model, optimizer in zip(models, optimizers):
+        optimizer.zero_grad()
+        model(inputs).square().mean().backward()
+    sync.step()
+    optimizers[1].step()
+sync.consolidate()
+assert torch.allclose(models[0].weight, models[1].weight)
+print(repr(sync))
+""" % (tmp_path / "store")
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "DivideShuffle(one process: nothing to average)\n"
+    assert "INFO:dssync:one process: nothing to average" in result.stderr

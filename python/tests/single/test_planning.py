@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import pydoc
 
 import pytest
 
@@ -75,3 +76,24 @@ def test_picture():
     assert picture.count("<rect") == 8 * len(plan.rounds)
     assert picture.endswith("</svg>")
     assert "<title>b3</title>" in picture
+
+
+def test_flat_networks_and_dicts():
+    flat = dssync.Topology.flat(8, nic="10Gbps")
+    assert flat.workers == 8
+    assert repr(flat) == "Topology(8 workers: h0 h1 h2 h3 h4 h5 h6 h7)"
+    assert repr(dssync.Topology.flat(12)) == "Topology(12 workers: h0 h1 h2 h3 ... h11)"
+    assert repr(dssync.Topology.flat(1)) == "Topology(1 worker: h0)"
+    assert "<pre>" in flat._repr_html_() and "10Gbps" in flat._repr_html_()
+    same = {"defaults": {"nic": "10Gbps"}, "hosts": [{"name": "h[0-7]"}]}
+    assert dssync.plan(same, bytes="8MB") == dssync.plan(flat, bytes="8MB")
+    with pytest.raises(dssync.InputError, match="with 0 workers: expected at least 1"):
+        dssync.Topology.flat(0)
+    with pytest.raises(dssync.InputError, match="expected a Topology, the name of a file, or a dict"):
+        dssync.plan(8)
+
+
+def test_help_starts_with_what_people_need():
+    text = pydoc.render_doc(dssync, renderer=pydoc.plaintext)
+    assert text.index("dssync.DivideShuffle(model, optimizer, topology=") < text.index("PACKAGE CONTENTS")
+    assert all(name in dssync.__doc__ for name in ("DivideShuffle", "Topology", "plan", "consolidate", "clip_grad_norm_"))

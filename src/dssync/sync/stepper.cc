@@ -28,7 +28,7 @@ void Stepper::after_step() {
     plan_changes_.emplace_back(change.iteration, change.explanation);
   }
   has_begun_ = false;
-  if (synchronizer_->overlap() == Overlap::kInLine) return;
+  if (synchronizer_->overlap() == Overlap::kInLine && !begins_early_) return;
   synchronizer_->before_forward();
   has_begun_ = true;
 }

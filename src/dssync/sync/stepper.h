@@ -24,6 +24,10 @@ class Stepper {
   bool before_step(bool is_final = true);
   void after_step();
 
+  // From now on an iteration begins right after the step before it in any case, so that gradients can be averaged while
+  // the backward pass brings them (Replica::has_one_backward_pass).
+  void begin_early() { begins_early_ = true; }
+
   // As Synchronizer::drop_average. Where nothing is under way, before_step() starts with the new values anyway.
   void drop_average();
 
@@ -49,6 +53,7 @@ class Stepper {
   void forget_average();
 
   std::unique_ptr<Synchronizer> synchronizer_;
+  bool begins_early_ = false;
   bool has_begun_ = false;      // the iteration that the next step belongs to
   bool has_gradients_ = false;  // the synchronizer knows that they are complete
   SyncMetrics metrics_;

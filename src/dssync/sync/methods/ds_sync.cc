@@ -158,7 +158,7 @@ class DsSync final : public BaseSynchronizer {
     if (overlap() == Overlap::kCombine && is_under_way()) give_up();
     if (overlap() == Overlap::kLayered && !is_awaited_) settle();
     if (adaptation_) follow_changes();
-    if (inside_ && replica_.has_one_backward_pass) inside_->begin(iteration());
+    if (inside_ && has_one_backward_pass() && !inside_->has_begun()) inside_->begin(iteration());
     if (overlap() == Overlap::kCombine) {
       sets_->adopt_state(iteration());
       for (std::size_t bucket = 0; bucket < under_way_.size(); ++bucket) start(bucket);
@@ -291,10 +291,12 @@ class DsSync final : public BaseSynchronizer {
     return static_cast<int>(std::lround(static_cast<double>(world_.size()) / static_cast<double>(region().size())));
   }
 
+  bool has_one_backward_pass() const { return !replica_.has_one_backward_pass || replica_.has_one_backward_pass(); }
+
   void finish_gradients() {
     const Clock::time_point start = Clock::now();
     if (!inside_->has_begun()) {
-      if (replica_.has_one_backward_pass) throw Error("after_backward() without before_forward()");
+      if (has_one_backward_pass()) throw Error("after_backward() without before_forward()");
       inside_->begin(iteration());
     }
     wait(inside_->finish());

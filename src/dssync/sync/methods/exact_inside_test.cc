@@ -268,7 +268,7 @@ TEST(ExactInsideTest, GradientsOfSeveralPassesAreAveragedAfterTheLast) {
   run_ranks(2, [&](World& world) {
     at::Tensor x = at::ones({3}).requires_grad_();
     Replica replica{{{"x", x}}, {}, {}};
-    replica.has_one_backward_pass = false;
+    replica.has_one_backward_pass = [] { return false; };
     const auto sync = make_synchronizer(world, replica, testing::racks(1, 1, 4e6, 1e6, 2),
                                         {.exact_inside = exact_inside_from_name("host")});
     sync->before_forward();

@@ -61,6 +61,7 @@ void GradientNoise::add(Sampled& sampled, const float* gradient, std::int64_t st
   float* square = squares_.data() + sampled.first;
   for (std::int64_t i = 0; i < sampled.count; ++i) {
     const float value = gradient[i * stride];
+    if (!std::isfinite(value)) continue;  // of a step that a GradScaler skips; it would never be forgotten
     mean[i] += share * (value - mean[i]);
     square[i] += share * (value * value - square[i]);
   }

@@ -43,6 +43,17 @@ TEST(GradientNoiseTest, TellsHowMuchLargerOneGradientIsThanEveryonesMean) {
   EXPECT_NEAR(noise.ratio(), (0.01 + 0.04) / (0.01 + 0.005), 0.2);
 }
 
+TEST(GradientNoiseTest, ForgetsAnOverflow) {
+  NoisyGradients gradients(0.1, 0.2);
+  GradientNoise noise(gradients.parameters(), 8);
+  for (int step = 0; step < 40; ++step) {
+    gradients.next();
+    if (step == 5) gradients.parameters().front().tensor.mutable_grad().fill_(INFINITY);
+    noise.add();
+  }
+  EXPECT_NEAR(noise.ratio(), (0.01 + 0.04) / (0.01 + 0.005), 0.2);
+}
+
 TEST(GradientNoiseTest, KnowsOfNoNoiseAtFirst) {
   NoisyGradients gradients(0.1, 0.2);
   GradientNoise noise(gradients.parameters(), 8);
