@@ -37,20 +37,18 @@ constexpr float kLeastScale = 0x1p-120F;
 template <Codec codec>
 constexpr int kLevels = codec == Codec::kInt8 ? 127 : 7;
 
-// The message's parts.
+// Where block `block` begins in a message, and its codes.
 template <Codec codec>
-struct Layout {
-  std::int64_t blocks;
+constexpr std::int64_t block_at(std::int64_t block) {
+  return block * (codec == Codec::kBfloat16 ? 2 * kBlock : kScaleBytes + (codec == Codec::kInt8 ? kBlock : kHalf));
+}
 
-  explicit Layout(std::int64_t values) : blocks((values + kBlock - 1) / kBlock) {}
+template <Codec codec>
+constexpr std::int64_t codes_at(std::int64_t block) {
+  return block_at<codec>(block) + (codec == Codec::kBfloat16 ? 0 : kScaleBytes);
+}
 
-  std::int64_t scale(std::int64_t block) const { return kScaleBytes * block; }
-  std::int64_t codes(std::int64_t block) const {
-    if constexpr (codec == Codec::kBfloat16) return 2 * kBlock * block;
-    if constexpr (codec == Codec::kInt8) return kScaleBytes * blocks + kBlock * block;
-    return kScaleBytes * blocks + kHalf * block;
-  }
-};
+constexpr std::int64_t blocks_of(std::int64_t values) { return (values + kBlock - 1) / kBlock; }
 
 // So many values of a block are in its first half.
 DSSYNC_INLINE int first_half(int values) { return values == kBlock ? kHalf : (values + 1) / 2; }
@@ -151,21 +149,22 @@ DSSYNC_INLINE void encode_words(const float* values, std::uint32_t key, Words& w
 }
 
 template <Codec codec>
-DSSYNC_INLINE void encode_all(const float* values, std::int64_t size, std::uint64_t seed, std::byte* bytes) {
-  const Layout<codec> layout(size);
+DSSYNC_INLINE void encode_all(const float* values, std::int64_t size, std::uint64_t seed, std::byte* bytes,
+                              std::int64_t first_block) {
+  const std::int64_t blocks = blocks_of(size);
   Values short_block;
   Words words;
   Codes codes;
-  for (std::int64_t block = 0; block < layout.blocks; ++block) {
+  for (std::int64_t block = 0; block < blocks; ++block) {
     const int here = static_cast<int>(std::min<std::int64_t>(kBlock, size - block * kBlock));
     const float* from = values + block * kBlock;
     if (here < kBlock) {
       spread(from, here, short_block);
       from = short_block.data();
     }
-    auto* const to = bytes + layout.codes(block);
+    auto* const to = bytes + codes_at<codec>(block);
     if constexpr (codec == Codec::kBfloat16) {
-      encode_words(from, key_of(seed, block), words);
+      encode_words(from, key_of(seed, first_block + block), words);
       if (here == kBlock) {
         std::memcpy(to, words.data(), sizeof words);
       } else {
@@ -174,7 +173,7 @@ DSSYNC_INLINE void encode_all(const float* values, std::int64_t size, std::uint6
         std::memcpy(to, joined.data(), 2 * static_cast<std::size_t>(here));
       }
     } else {
-      encode_block<codec>(from, key_of(seed, block), bytes + layout.scale(block), codes);
+      encode_block<codec>(from, key_of(seed, first_block + block), bytes + block_at<codec>(block), codes);
       if constexpr (codec == Codec::kInt4) {
         std::memcpy(to, codes.data(), static_cast<std::size_t>(first_half(here)));
       } else {
@@ -198,9 +197,8 @@ DSSYNC_INLINE void take(float value, float& sum) {
 
 // Decodes a block of a message, in halves.
 template <Codec codec, Into into>
-DSSYNC_INLINE void add_block(const std::byte* bytes, const Layout<codec>& layout, std::int64_t block, int here,
-                             float* sum) {
-  const std::byte* const from = bytes + layout.codes(block);
+DSSYNC_INLINE void add_block(const std::byte* bytes, std::int64_t block, int here, float* sum) {
+  const std::byte* const from = bytes + codes_at<codec>(block);
   if constexpr (codec == Codec::kBfloat16) {
     Words words;
     Words joined;
@@ -212,7 +210,7 @@ DSSYNC_INLINE void add_block(const std::byte* bytes, const Layout<codec>& layout
     for (int i = 0; i < kBlock; ++i) take<into>(from_bfloat16(words[static_cast<std::size_t>(i)]), sum[i]);
   } else {
     std::uint16_t bits = 0;
-    std::memcpy(&bits, bytes + layout.scale(block), sizeof bits);
+    std::memcpy(&bits, bytes + block_at<codec>(block), sizeof bits);
     const float scale = from_bfloat16(bits);
     Codes codes;
     if constexpr (codec == Codec::kInt4) {
@@ -252,9 +250,9 @@ DSSYNC_INLINE void add_values(const float* values, int here, float* sum) {
 }
 
 template <Codec codec, Into into>
-DSSYNC_INLINE void add_part(const Part& part, const Layout<codec>& layout, std::int64_t block, int here, float* sum) {
+DSSYNC_INLINE void add_part(const Part& part, std::int64_t block, int here, float* sum) {
   if (part.message != nullptr) {
-    add_block<codec, into>(part.message, layout, block, here, sum);
+    add_block<codec, into>(part.message, block, here, sum);
   } else {
     add_values<into>(part.values + block * kBlock, here, sum);
   }
@@ -262,13 +260,13 @@ DSSYNC_INLINE void add_part(const Part& part, const Layout<codec>& layout, std::
 
 template <Codec codec>
 DSSYNC_INLINE void decode_all(std::span<const Part> parts, float divisor, float* values, std::int64_t size) {
-  const Layout<codec> layout(size);
+  const std::int64_t blocks = blocks_of(size);
   alignas(64) Values sum;
-  for (std::int64_t block = 0; block < layout.blocks; ++block) {
+  for (std::int64_t block = 0; block < blocks; ++block) {
     const int here = static_cast<int>(std::min<std::int64_t>(kBlock, size - block * kBlock));
-    add_part<codec, Into::kFirst>(parts.front(), layout, block, here, sum.data());
+    add_part<codec, Into::kFirst>(parts.front(), block, here, sum.data());
     for (const Part& part : parts.subspan(1)) {
-      add_part<codec, Into::kFurther>(part, layout, block, here, sum.data());
+      add_part<codec, Into::kFurther>(part, block, here, sum.data());
     }
     if (divisor != 1) {
       for (float& value : sum) value /= divisor;
@@ -281,18 +279,19 @@ DSSYNC_INLINE void decode_all(std::span<const Part> parts, float divisor, float*
   }
 }
 
-DSSYNC_INLINE void encode_any(Codec codec, std::span<const float> values, std::uint64_t seed, std::byte* bytes) {
+DSSYNC_INLINE void encode_any(Codec codec, std::span<const float> values, std::uint64_t seed, std::byte* bytes,
+                              std::int64_t first_block) {
   const auto size = static_cast<std::int64_t>(values.size());
   switch (codec) {
     case Codec::kFloat32:
       std::copy_n(std::as_bytes(values).begin(), values.size_bytes(), bytes);
       break;
     case Codec::kBfloat16:
-      return encode_all<Codec::kBfloat16>(values.data(), size, seed, bytes);
+      return encode_all<Codec::kBfloat16>(values.data(), size, seed, bytes, first_block);
     case Codec::kInt8:
-      return encode_all<Codec::kInt8>(values.data(), size, seed, bytes);
+      return encode_all<Codec::kInt8>(values.data(), size, seed, bytes, first_block);
     case Codec::kInt4:
-      return encode_all<Codec::kInt4>(values.data(), size, seed, bytes);
+      return encode_all<Codec::kInt4>(values.data(), size, seed, bytes, first_block);
   }
 }
 
@@ -325,12 +324,13 @@ DSSYNC_INLINE void decode_any(Codec codec, std::span<const Part> parts, float di
   }
 }
 
-#define DSSYNC_VERSION(name, attributes)                                                                            \
-  attributes void encode_##name(Codec codec, std::span<const float> values, std::uint64_t seed, std::byte* bytes) { \
-    encode_any(codec, values, seed, bytes);                                                                         \
-  }                                                                                                                 \
-  attributes void decode_##name(Codec codec, std::span<const Part> parts, float divisor, std::span<float> sum) {    \
-    decode_any(codec, parts, divisor, sum);                                                                         \
+#define DSSYNC_VERSION(name, attributes)                                                                          \
+  attributes void encode_##name(Codec codec, std::span<const float> values, std::uint64_t seed, std::byte* bytes, \
+                                std::int64_t first_block) {                                                       \
+    encode_any(codec, values, seed, bytes, first_block);                                                          \
+  }                                                                                                               \
+  attributes void decode_##name(Codec codec, std::span<const Part> parts, float divisor, std::span<float> sum) {  \
+    decode_any(codec, parts, divisor, sum);                                                                       \
   }
 
 DSSYNC_VERSION(plain, )
@@ -358,8 +358,9 @@ std::vector<EncodingVersion> encoding_versions() {
   return versions;
 }
 
-void encode(Codec codec, std::span<const float> values, std::uint64_t seed, std::byte* bytes) {
-  version().encode(codec, values, seed, bytes);
+void encode(Codec codec, std::span<const float> values, std::uint64_t seed, std::byte* bytes,
+            std::int64_t first_block) {
+  version().encode(codec, values, seed, bytes, first_block);
 }
 
 void decode(Codec codec, const std::byte* bytes, std::span<float> values) {

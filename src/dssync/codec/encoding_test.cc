@@ -221,13 +221,26 @@ TEST(EncodingTest, HasTheSameResultsWithEveryInstructionSet) {
       std::vector<std::vector<float>> sums;
       for (const EncodingVersion& version : versions) {
         std::vector<std::byte> bytes(expected.size());
-        version.encode(codec, values, 1, bytes.data());
+        version.encode(codec, values, 1, bytes.data(), 0);
         EXPECT_EQ(bytes, expected) << version.name << ", " << name_of(codec) << ", " << size;
         const std::vector<Part> parts = {{bytes.data(), nullptr}, {nullptr, values.data()}};
         version.decode(codec, parts, 3, sums.emplace_back(size));
         EXPECT_EQ(std::memcmp(sums.back().data(), sums.front().data(), 4 * size), 0) << version.name;
       }
     }
+  }
+}
+
+// So a slice that is encoded by one worker can be part of what another one has encoded as a whole.
+TEST(EncodingTest, HasTheSameBlocksWhereverAMessageBegins) {
+  const std::vector<float> values = normal(1000, 6);
+  for (const Codec codec : all_codecs()) {
+    const std::vector<std::byte> whole = encoded(codec, values);
+    std::vector<std::byte> part(whole.size());
+    const std::int64_t begin = 3 * kCodecBlock;
+    encode(codec, std::span(values).subspan(begin), 1, part.data(), 3);
+    const std::size_t skipped = static_cast<std::size_t>(encoded_bytes(codec, begin));
+    EXPECT_TRUE(std::equal(whole.begin() + static_cast<std::ptrdiff_t>(skipped), whole.end(), part.begin()));
   }
 }
 
