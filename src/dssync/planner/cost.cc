@@ -90,9 +90,10 @@ const CostBook::Entry& CostBook::entry_of(const Group& group, double bytes) {
   const auto [page, is_new] = pages_.try_emplace(group);
   if (is_new) {
     const bool is_of_single_workers = replicas_.count_in(group) == static_cast<int>(group.size());
-    if (is_of_single_workers) page->second.ring = lower_to_ring(group, topology_);
-    page->second.hierarchy =
-        is_of_single_workers ? lower_hierarchically(group, topology_) : lower_across(group, topology_, replicas_);
+    if (is_of_single_workers) page->second.ring = encoded(lower_to_ring(group, topology_), topology_, codecs_);
+    page->second.hierarchy = encoded(
+        is_of_single_workers ? lower_hierarchically(group, topology_) : lower_across(group, topology_, replicas_),
+        topology_, codecs_);
   }
   auto entry = page->second.entries.find(bytes);
   if (entry == page->second.entries.end()) {
@@ -106,7 +107,7 @@ CostBook::Entry CostBook::make_entry(Page& page, double bytes) const {
   if (page.ring) {
     GroupLoad ring = dssync::load_of(*page.ring, topology_, bytes);
     if (prefers_ring(ring.duration(topology_), hierarchy.duration(topology_))) {
-      return {std::move(ring), 0};
+      return {std::move(ring), other_phases(*page.ring, topology_)};
     }
   }
   if (!page.other_phases) {
@@ -143,8 +144,8 @@ Cost CostBook::cost_of(const Schedule& schedule, int shards, double bytes) {
 }
 
 Cost cost_of(const Schedule& schedule, int shards, const Topology& topology, double bytes,
-             const std::vector<Group>& replicas) {
-  return CostBook(topology, Replicas(topology, replicas)).cost_of(schedule, shards, bytes);
+             const std::vector<Group>& replicas, const Codecs& codecs) {
+  return CostBook(topology, Replicas(topology, replicas), codecs).cost_of(schedule, shards, bytes);
 }
 
 Cost sum_of(const Cost& a, const Cost& b, const Topology& topology) {

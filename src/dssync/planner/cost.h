@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "dssync/planner/codecs.h"
 #include "dssync/planner/replicas.h"
 #include "dssync/planner/schedule.h"
 #include "dssync/planner/stages.h"
@@ -52,9 +53,10 @@ Cost cost_of(const Cycle& cycle, const std::vector<RoundLoad>& distinct, int sha
 // The costs of many schedules on one network. What a group puts on it is worked out once. Not thread-safe.
 class CostBook {
  public:
-  // The topology must outlive the book. Groups are unions of replicas.
+  // The topology must outlive the book. Groups are unions of replicas, and their values travel in these codecs.
   explicit CostBook(const Topology& topology) : CostBook(topology, Replicas(topology)) {}
-  CostBook(const Topology& topology, Replicas replicas) : topology_(topology), replicas_(std::move(replicas)) {}
+  CostBook(const Topology& topology, Replicas replicas, Codecs codecs = {})
+      : topology_(topology), replicas_(std::move(replicas)), codecs_(std::move(codecs)) {}
 
   // With every group lowered as suits the network best. REQUIRES: schedule not empty; 1 <= shards.
   Cost cost_of(const Schedule& schedule, int shards, double bytes);
@@ -80,12 +82,13 @@ class CostBook {
 
   const Topology& topology_;
   const Replicas replicas_;
+  const Codecs codecs_;
   std::map<Group, Page> pages_;
 };
 
 // The same for one schedule, of these replicas; none: every worker is one.
 Cost cost_of(const Schedule& schedule, int shards, const Topology& topology, double bytes,
-             const std::vector<Group>& replicas = {});
+             const std::vector<Group>& replicas = {}, const Codecs& codecs = {});
 
 // Of both, one after the other, in every iteration.
 Cost sum_of(const Cost& a, const Cost& b, const Topology& topology);

@@ -122,6 +122,16 @@ LinkLoads loads_from(const std::vector<double>& bytes) {
   return loads;
 }
 
+std::int64_t encoded_sent_bytes(Stage::Kind kind, Codec codec, std::size_t members,
+                                const std::vector<std::int64_t>& bounds, std::size_t from, std::int64_t unit) {
+  if (codec == Codec::kFloat32) return sent_bytes(kind, members, bounds, from, unit);
+  std::int64_t sum = 0;
+  for (std::size_t to = 0; to < members; ++to) {
+    sum += encoded_bytes(codec, message_bytes<std::int64_t>(kind, members, bounds, from, to, 1));
+  }
+  return sum;
+}
+
 std::vector<MemberTraffic> member_traffic(const Stage& stage, const Topology& topology) {
   const std::size_t k = stage.members.size();
   const double unit = wire_share(stage.codec);

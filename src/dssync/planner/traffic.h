@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -50,6 +51,11 @@ Number sent_bytes(Stage::Kind kind, std::size_t members, const std::vector<Numbe
   for (std::size_t to = 0; to < members; ++to) sum += message_bytes(kind, members, bounds, from, to, unit);
   return sum;
 }
+
+// The same of a stage whose values travel in a codec, to the byte: bounds in elements, of which each has `unit` bytes
+// where they travel as they are. Every message is encoded on its own. REQUIRES: an all-reduce is of two, or float32.
+std::int64_t encoded_sent_bytes(Stage::Kind kind, Codec codec, std::size_t members,
+                                const std::vector<std::int64_t>& bounds, std::size_t from, std::int64_t unit);
 
 // What one member's own messages amount to, for each byte of the vector.
 struct MemberTraffic {

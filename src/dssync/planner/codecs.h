@@ -1,0 +1,28 @@
+// Which codec values travel with, by level of the network. Plain values; thread-safe.
+#pragma once
+
+#include <compare>
+#include <vector>
+
+#include "dssync/codec/codec.h"
+
+namespace dssync {
+
+// A stage uses the codec of the level (topology/levels.h) on which its members meet. Two that mean the same are equal.
+class Codecs {
+ public:
+  Codecs() = default;  // float32 on every level
+  explicit Codecs(Codec everywhere) : Codecs(std::vector{everywhere}) {}
+  // From level 0, inside hosts, outwards; the last one stands for all levels beyond.
+  explicit Codecs(std::vector<Codec> by_level);
+
+  Codec at(int level) const;
+  bool is_float32() const { return by_level_.empty(); }
+
+  auto operator<=>(const Codecs&) const = default;
+
+ private:
+  std::vector<Codec> by_level_;  // the last two differ; empty: float32
+};
+
+}  // namespace dssync
