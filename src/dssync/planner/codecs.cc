@@ -7,9 +7,10 @@
 
 namespace dssync {
 
-Codecs::Codecs(std::vector<Codec> by_level) : by_level_(std::move(by_level)) {
+Codecs::Codecs(std::vector<Codec> by_level, double bytes_per_second)
+    : by_level_(std::move(by_level)), bytes_per_second_(bytes_per_second) {
   while (by_level_.size() > 1 && by_level_.back() == by_level_[by_level_.size() - 2]) by_level_.pop_back();
-  if (by_level_.size() == 1 && by_level_.front() == Codec::kFloat32) by_level_.clear();
+  if (by_level_.size() == 1 && by_level_.front() == Codec::kFloat32) *this = {};
 }
 
 Codec Codecs::at(int level) const {

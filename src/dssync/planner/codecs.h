@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "dssync/codec/codec.h"
+#include "dssync/planner/tuning.h"
 
 namespace dssync {
 
@@ -12,17 +13,22 @@ namespace dssync {
 class Codecs {
  public:
   Codecs() = default;  // float32 on every level
-  explicit Codecs(Codec everywhere) : Codecs(std::vector{everywhere}) {}
+  explicit Codecs(Codec everywhere, double bytes_per_second = kCodecBytesPerSecond)
+      : Codecs(std::vector{everywhere}, bytes_per_second) {}
   // From level 0, inside hosts, outwards; the last one stands for all levels beyond.
-  explicit Codecs(std::vector<Codec> by_level);
+  explicit Codecs(std::vector<Codec> by_level, double bytes_per_second = kCodecBytesPerSecond);
 
   Codec at(int level) const;
   bool is_float32() const { return by_level_.empty(); }
+
+  // Float32 that a worker is taken to encode in a second, or decode.
+  double bytes_per_second() const { return bytes_per_second_; }
 
   auto operator<=>(const Codecs&) const = default;
 
  private:
   std::vector<Codec> by_level_;  // the last two differ; empty: float32
+  double bytes_per_second_ = kCodecBytesPerSecond;
 };
 
 }  // namespace dssync

@@ -17,6 +17,8 @@ TEST(CodecsTest, TheLastLevelStandsForThoseBeyond) {
 TEST(CodecsTest, WhatMeansTheSameIsEqual) {
   EXPECT_EQ(Codecs(), Codecs({Codec::kFloat32, Codec::kFloat32}));
   EXPECT_TRUE(Codecs(Codec::kFloat32).is_float32());
+  EXPECT_EQ(Codecs(), Codecs(Codec::kFloat32, 5e8)) << "nothing is encoded";
+  EXPECT_NE(Codecs(Codec::kInt4), Codecs(Codec::kInt4, 5e8));
   EXPECT_EQ(Codecs().at(3), Codec::kFloat32);
   EXPECT_EQ(Codecs(Codec::kInt4), Codecs({Codec::kInt4, Codec::kInt4, Codec::kInt4}));
   EXPECT_NE(Codecs(Codec::kInt4), Codecs({Codec::kFloat32, Codec::kInt4}));

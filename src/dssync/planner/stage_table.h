@@ -87,7 +87,8 @@ class StageTable {
   int shards_;
   double bytes_;
   std::vector<TableStage> stages_;
-  std::vector<RoundLoad> round_loads_;             // of the distinct rounds, for each shard
+  std::vector<Seconds> coding_;                    // of the distinct rounds, for each shard
+  std::vector<RoundLoad> round_loads_;             // likewise
   std::vector<std::pair<LinkId, LinkId>> cables_;  // by rank
 };
 

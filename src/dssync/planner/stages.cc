@@ -428,6 +428,7 @@ Lowering encoded(Lowering lowering, const Topology& topology, const Codecs& code
   const std::vector<int> levels = levels_of(topology);
   const auto host_of = [&](Rank rank) { return topology.host_at(topology.position_of(rank)); };
   Lowering result;
+  result.codec_bytes_per_second = codecs.bytes_per_second();
   for (std::vector<Stage>& phase : lowering.phases) {
     std::vector<Stage> stages;
     std::vector<Stage> gathers;

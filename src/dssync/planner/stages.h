@@ -29,6 +29,8 @@ struct Stage {
 // sum on every member (whoever runs it divides by the size of the group).
 struct Lowering {
   std::vector<std::vector<Stage>> phases;  // none for a group of one
+  // Float32 that a member encodes in a second, or decodes, where stages have codecs.
+  double codec_bytes_per_second = kCodecBytesPerSecond;
 };
 
 // One ring over the whole group in topology order: every cable is crossed at most once in each direction.

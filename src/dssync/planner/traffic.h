@@ -6,6 +6,7 @@
 // loads of a whole stage are added up without looking at each pair of members; they are the sum of the messages' loads.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -67,15 +68,20 @@ struct MemberTraffic {
 // By index in stage.members.
 std::vector<MemberTraffic> member_traffic(const Stage& stage, const Topology& topology);
 
+// What a member encodes and decodes, for each byte of the vector: what it sends and what it gets. Two that exchange,
+// and who gathers, decode their own as well, so that all end with the same bits.
+double coded_share(const Stage& stage, std::size_t member);
+
 // What one average of one group, or one stage of it, puts on each link it uses, and the latency of its steps.
 struct GroupLoad {
   LinkLoads bytes;
   Seconds latency{0};
+  Seconds coding{0};  // of the member that encodes and decodes most; not of a single stage
 
   // The busiest link's time.
   Seconds busiest(const Topology& topology) const;
-  // The busiest link's time plus latency.
-  Seconds duration(const Topology& topology) const { return busiest(topology) + latency; }
+  // The busiest link's time, or that of coding, which goes on beside it; plus latency.
+  Seconds duration(const Topology& topology) const { return std::max(busiest(topology), coding) + latency; }
 };
 
 // For a vector of so many bytes. `columns`: so many vectors are averaged side by side by workers on the same hosts

@@ -58,12 +58,13 @@ TEST(TrafficTest, CountsElementsInWholeBytes) {
 
 TEST(TrafficTest, EveryMessageIsEncodedOnItsOwn) {
   const Elements bounds = {10, 13, 13, 320};
-  // Slices of 3, 0 and 307 values; a scale of 4 bytes for each block of up to 256.
-  EXPECT_EQ(encoded_sent_bytes(Kind::kReduceScatter, Codec::kInt8, 3, bounds, 0, 4), 307 + 2 * 4);
-  EXPECT_EQ(encoded_sent_bytes(Kind::kReduceScatter, Codec::kInt8, 3, bounds, 1, 4), 3 + 4 + 307 + 2 * 4);
-  EXPECT_EQ(encoded_sent_bytes(Kind::kAllGather, Codec::kInt4, 3, bounds, 0, 4), 2 * (2 + 4));
-  EXPECT_EQ(encoded_sent_bytes(Kind::kAllGather, Codec::kInt4, 3, bounds, 1, 4), 0);
-  EXPECT_EQ(encoded_sent_bytes(Kind::kAllReduce, Codec::kInt4, 2, Elements{0, 600}, 1, 4), 300 + 3 * 4);
+  // Slices of 3, 0 and 307 values.
+  const auto int8 = [](std::int64_t values) { return encoded_bytes(Codec::kInt8, values); };
+  EXPECT_EQ(encoded_sent_bytes(Kind::kReduceScatter, Codec::kInt8, 3, bounds, 0, 4), int8(307));
+  EXPECT_EQ(encoded_sent_bytes(Kind::kReduceScatter, Codec::kInt8, 3, bounds, 1, 4), int8(3) + int8(307));
+  EXPECT_EQ(encoded_sent_bytes(Kind::kAllGather, Codec::kInt8, 3, bounds, 0, 4), 2 * int8(3));
+  EXPECT_EQ(encoded_sent_bytes(Kind::kAllGather, Codec::kInt8, 3, bounds, 1, 4), 0);
+  EXPECT_EQ(encoded_sent_bytes(Kind::kAllReduce, Codec::kInt8, 2, Elements{0, 600}, 1, 4), int8(600));
   EXPECT_EQ(encoded_sent_bytes(Kind::kAllReduce, Codec::kBfloat16, 2, Elements{0, 601}, 1, 4), 1202);
   EXPECT_EQ(encoded_sent_bytes(Kind::kAllReduce, Codec::kFloat32, 3, Elements{0, 10}, 2, 4), 53) << "as it is";
 }
