@@ -55,9 +55,9 @@ at::Tensor draws(std::int64_t blocks, std::uint64_t seed, std::int64_t first_blo
   }
   at::Tensor x = keys.to(device).add(at::arange(kHalf, at::kLong).to(device)).bitwise_and_(kWord);
   x.bitwise_xor_(x.bitwise_right_shift(16));
-  x.mul_(0x7FEB352D).bitwise_and_(kWord);
+  x.mul_(std::int64_t{0x7FEB352D}).bitwise_and_(kWord);
   x.bitwise_xor_(x.bitwise_right_shift(15));
-  x.mul_(0x846CA68B).bitwise_and_(kWord);
+  x.mul_(std::int64_t{0x846CA68B}).bitwise_and_(kWord);
   x.bitwise_xor_(x.bitwise_right_shift(16));
   return at::cat({x.bitwise_and(0xFFFF), x.bitwise_right_shift(16)}, 1);
 }
