@@ -164,7 +164,7 @@ TEST_P(CodedPredictionTest, RoundingAddsWhatWasPredicted) {
   const Topology topology = coded_network(setting.workers);
   Lowering lowering;
   const double predicted =
-      codec_disagreement(setting.plan.rounds, Replicas({}, setting.workers), setting.plan.mixing.steady_disagreement,
+      codec_disagreement(setting.plan.rounds, Replicas(topology), setting.plan.mixing.steady_disagreement,
                          [&](const Group& group) -> const Lowering& {
                            lowering = lower(group, topology, 16384 * 4, Codecs(Codec::kInt4));
                            return lowering;
