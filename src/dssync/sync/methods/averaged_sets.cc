@@ -135,7 +135,7 @@ std::vector<AveragingJob> AveragedSets::prepare(std::size_t bucket, const Schedu
       const std::int64_t size = set.tensors->flats()[stretch.flat].vector.numel();
       for (const auto& [begin, end, round] : schedule.slices(size, iteration, set.period)) {
         const FlatSlice slice{stretch.flat, std::max(begin, stretch.begin), std::min(end, stretch.end)};
-        if (slice.begin >= slice.end || turnout(round) == Turnout::kNone) continue;
+        if (slice.begin >= slice.end || turnout(round) == Turnout::kNobody) continue;
         slices.push_back(slice);
         if (turnout(round) == Turnout::kEveryone) set.common[bucket].push_back(slice);
         rounds.push_back(round);

@@ -57,7 +57,7 @@ class AveragedSets {
   void gather(std::size_t bucket);
 
   enum class Turnout {
-    kNone,  // nobody averages, and slices stay as they are
+    kNobody,  // averages, and slices stay as they are
     kSome,
     kEveryone,
   };

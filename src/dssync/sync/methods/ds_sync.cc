@@ -364,7 +364,7 @@ class DsSync final : public BaseSynchronizer {
   }
 
   AveragedSets::Turnout turnout_of(std::size_t round) {
-    if (chain_of(round)->empty()) return AveragedSets::Turnout::kNone;
+    if (chain_of(round)->empty()) return AveragedSets::Turnout::kNobody;
     const bool is_common = warming_up() || program_->plan.rounds[round].groups.size() == 1;
     return is_common ? AveragedSets::Turnout::kEveryone : AveragedSets::Turnout::kSome;
   }
