@@ -1,5 +1,5 @@
-// What the library adds to bare c10d, and what overlapping hides. Workers are threads of this process, connected over
-// loopback; methods alternate, and figures are ratios within one run.
+// What the library adds to bare c10d, what codecs cost where the network is fast, and what overlapping hides. Workers
+// are threads of this process, connected over loopback; methods alternate, and figures are ratios within one run.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -15,6 +15,8 @@
 #include "dssync/collective/engine.h"
 #include "dssync/collective/program/chain.h"
 #include "dssync/comm/testing.h"
+#include "dssync/planner/codecs.h"
+#include "dssync/planner/stages.h"
 #include "dssync/sync/synchronizer.h"
 #include "dssync/topology/testing.h"
 
@@ -83,6 +85,45 @@ void compare_with_bare_c10d(int workers) {
       quantile(ours, 0.5) / quantile(divided, 0.5));
 }
 
+// One average of 8 MB with each codec, against float32.
+void compare_codecs(int workers) {
+  constexpr int kRepeats = 100;
+  std::vector<std::vector<double>> seconds(dssync::all_codecs().size());
+  dssync::testing::run_ranks(workers, [&](World& world) {
+    at::set_num_threads(1);
+    const dssync::Topology topology = dssync::testing::flat(workers);
+    dssync::Group group;
+    for (dssync::Rank rank = 0; rank < workers; ++rank) group.push_back(rank);
+    dssync::ChainBuilder builder(world, topology);
+    for (const dssync::Codec codec : dssync::all_codecs()) {
+      const dssync::Lowering ring = dssync::lower_to_ring(group, topology);
+      builder.add(dssync::encoded(ring, topology, dssync::Codecs(codec)), workers);
+    }
+    std::vector<std::shared_ptr<const dssync::Chain>> chains;
+    for (dssync::Chain& chain : builder.build()) {
+      chains.push_back(std::make_shared<const dssync::Chain>(std::move(chain)));
+    }
+    dssync::Engine engine(dssync::explained_by(world), nullptr);
+    const at::Tensor noise = at::randn({kElements});
+    at::Tensor vector = noise.clone();
+    for (int repeat = 0; repeat < kRepeats; ++repeat) {
+      for (std::size_t codec = 0; codec < chains.size(); ++codec) {
+        vector.copy_(noise);
+        world.barrier(fmt::format("codec {} {} {}", workers, repeat, codec));
+        const double taken = seconds_of([&] {
+          engine.average(vector, chains[codec], repeat, dssync::Seconds(0));
+          dssync::require_done(engine.wait());
+        });
+        if (world.rank() == 0 && repeat >= 5) seconds[codec].push_back(taken);
+      }
+    }
+  });
+  for (std::size_t codec = 0; codec < seconds.size(); ++codec) {
+    fmt::print("{} workers, {}: {} ms, {:.3f} times float32\n", workers, dssync::name_of(dssync::all_codecs()[codec]),
+               summary(seconds[codec], 1e3), quantile(seconds[codec], 0.5) / quantile(seconds[0], 0.5));
+  }
+}
+
 // Iterations of 100 ms of computing (asleep, as if on an accelerator) with ds-sync. Layered averages need a backward
 // pass: `dssync bench` measures them.
 void measure_overlap(int workers, dssync::Overlap overlap) {
@@ -120,6 +161,7 @@ void measure_overlap(int workers, dssync::Overlap overlap) {
 int main() {
   fmt::print("medians (quartiles); 8 MB of float32\n");
   for (const int workers : {2, 4}) compare_with_bare_c10d(workers);
+  for (const int workers : {2, 4}) compare_codecs(workers);
   for (const int workers : {2, 4}) {
     measure_overlap(workers, dssync::Overlap::kInLine);
     measure_overlap(workers, dssync::Overlap::kCombine);

@@ -5,7 +5,7 @@
 namespace dssync {
 namespace {
 
-constexpr std::int64_t kScaleBytes = 4;
+constexpr std::int64_t kScaleBytes = 2;
 
 constexpr int bits_of(Codec codec) {
   switch (codec) {
@@ -25,8 +25,11 @@ constexpr bool has_blocks(Codec codec) { return codec == Codec::kInt8 || codec =
 
 constexpr std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// The expected square of the largest of kCodecBlock normal values.
-constexpr double kLargestSquare = 8.9;
+// Of kCodecBlock normal values: the expected square of the largest, with its scale rounded up to bfloat16.
+constexpr double kLargestSquare = 8.19;
+
+// Of normal values: the expected square of the power of two at or below them.
+constexpr double kSquareOfPower = 0.543;
 
 }  // namespace
 
@@ -67,10 +70,9 @@ double wire_share(Codec codec) {
 
 double error_variance(Codec codec) {
   if (codec == Codec::kFloat32) return 0;
-  // Rounding to 8 significant bits, to the nearest: a relative error that is uniform within 2^-9, in the mean over the
-  // places of a value within its power of two.
-  if (codec == Codec::kBfloat16) return 1.0 / (3.0 * 512 * 512) * 0.54;
-  // Stochastic rounding to multiples of d errs by d^2 / 6; d is the block's largest value over the number of levels.
+  // Stochastic rounding to multiples of d errs by d^2 / 6 in the mean. Of bfloat16 d is 2^-7 times the power of two
+  // below the value; of the others the block's largest value over the number of levels.
+  if (codec == Codec::kBfloat16) return kSquareOfPower / (6.0 * 128 * 128);
   const double levels = (1 << (bits_of(codec) - 1)) - 1;
   return kLargestSquare / (6 * levels * levels);
 }

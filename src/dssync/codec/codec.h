@@ -2,7 +2,7 @@
 // thread-safe.
 //
 // `bfloat16` rounds each value. `int8` and `int4` cut values into blocks of kCodecBlock with one scale each, and round
-// stochastically to multiples of it.
+// to multiples of it. All of them round stochastically. encoding.h says what the bytes are.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ enum class Codec {
   kInt4,
 };
 
-inline constexpr std::int64_t kCodecBlock = 256;  // values that share a scale
+inline constexpr std::int64_t kCodecBlock = 128;  // values that share a scale
 
 // All of them, from the most precise to the shortest.
 std::span<const Codec> all_codecs();

@@ -13,15 +13,15 @@ TEST(CodecTest, HasANameThatLeadsBackToIt) {
 TEST(CodecTest, CountsBytesOfValuesAndScales) {
   EXPECT_EQ(encoded_bytes(Codec::kFloat32, 1000), 4000);
   EXPECT_EQ(encoded_bytes(Codec::kBfloat16, 1000), 2000);
-  EXPECT_EQ(encoded_bytes(Codec::kInt8, 1000), 1000 + 4 * 4);  // four blocks
-  EXPECT_EQ(encoded_bytes(Codec::kInt4, 1001), 501 + 4 * 4);
+  EXPECT_EQ(encoded_bytes(Codec::kInt8, 1000), 1000 + 8 * 2);  // eight blocks
+  EXPECT_EQ(encoded_bytes(Codec::kInt4, 1001), 501 + 8 * 2);
   EXPECT_EQ(encoded_bytes(Codec::kInt4, 0), 0);
 }
 
 TEST(CodecTest, SharesAreThoseOfWholeBlocks) {
   EXPECT_DOUBLE_EQ(wire_share(Codec::kFloat32), 1);
   EXPECT_DOUBLE_EQ(wire_share(Codec::kBfloat16), 0.5);
-  EXPECT_DOUBLE_EQ(wire_share(Codec::kInt4), 132.0 / 1024);
+  EXPECT_DOUBLE_EQ(wire_share(Codec::kInt4), 66.0 / 512);
 }
 
 TEST(CodecTest, ShorterCodecsErrMore) {

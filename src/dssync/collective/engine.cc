@@ -13,7 +13,7 @@ namespace {
 Cutting cutting_of(at::TensorList slices, const Chain& chain, Seconds together) {
   std::vector<std::int64_t> elements;
   for (const at::Tensor& slice : slices) elements.push_back(slice.numel());
-  const ChainShape shape{chain.phases.size(), chain.seconds_per_byte};
+  const ChainShape shape{chain.phases.size(), chain.seconds_per_byte, chain.wire_share};
   return cut_into_pieces(elements, static_cast<std::int64_t>(slices.front().element_size()), shape, together);
 }
 
@@ -31,8 +31,8 @@ Engine::Engine(Explain explain, Timeline* timeline)
 Engine::~Engine() = default;
 
 AverageId Engine::average(at::TensorList slices, const std::shared_ptr<const Chain>& chain, std::int64_t iteration,
-                          Seconds together) {
-  CutAverage average{next_++, chain, iteration, {}};
+                          Seconds together, const Travel& travel) {
+  CutAverage average{.id = next_++, .chain = chain, .iteration = iteration, .travel = travel};
   const AverageId id = average.id;
   if (!chain->empty() && !slices.empty()) {
     const Cutting cutting = cutting_of(slices, *chain, together);

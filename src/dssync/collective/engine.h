@@ -44,6 +44,17 @@ struct Outcome {
 // Throws the cause of the first one that is void.
 void require_done(const std::vector<Outcome>& outcomes);
 
+// How an average travels, as far as its chain has codecs.
+struct Travel {
+  // Of what is averaged; the same on all workers. With the iteration it decides how values are rounded, so that a run
+  // can be repeated to the bit.
+  std::uint64_t label = 0;
+  Codec shortest = Codec::kInt4;  // stages with a shorter one use this instead
+  // Error feedback, for an average of one slice: like it. What encoding takes away from what this worker brings into
+  // the sum is added to it, for the caller to bring it in the next time.
+  at::Tensor lost{};
+};
+
 // A failure makes those averages void that use the channel that failed, and those that cannot be kept in order without
 // it (agenda.h). The others go on, and so does the engine: it takes new averages, and those in whole channels will be
 // done. Channels that failed are cut, so that their other members learn of it; whoever wants all of them cut does so.
@@ -57,9 +68,10 @@ class Engine {
 
   // Starts to replace the slices (contiguous, one dimension, one type) by their averages over the chain's group. They
   // must not be touched before wait() has returned the outcome. Small slices travel as one and long ones in pieces
-  // (pieces.h). `together` is what the network needs for all averages that are started with this one.
+  // (pieces.h). All members end with the same bits. `together` is what the network needs for all averages that are
+  // started with this one.
   AverageId average(at::TensorList slices, const std::shared_ptr<const Chain>& chain, std::int64_t iteration,
-                    Seconds together);
+                    Seconds together, const Travel& travel = {});
 
   enum class Until {
     kAllEnded,   // nothing touches any slice any more

@@ -37,9 +37,7 @@ class OutcomeBook {
     bool is_told = false;
   };
 
-  bool is_known(const Entry& entry) const {
-    return entry.has_ended && (is_known_void(entry) || is_known_done(entry));
-  }
+  bool is_known(const Entry& entry) const { return entry.has_ended && (is_known_void(entry) || is_known_done(entry)); }
   bool is_known_void(const Entry& entry) const { return entry.cause && errors_.contains(*entry.cause); }
   bool is_known_done(const Entry& entry) const { return !entry.cause && entry.has_ended; }
 

@@ -4,6 +4,9 @@
 
 #include <ATen/ATen.h>
 
+#include "dssync/codec/encoding.h"
+#include "dssync/collective/operations/coded.h"
+
 namespace dssync {
 namespace {
 
@@ -13,6 +16,25 @@ void copy_back(const CutAverage& average) {
     slice.copy_(average.joined.narrow(0, begin, slice.numel()));
     begin += slice.numel();
   }
+}
+
+// Of every piece of a run another one, and the same in every run and on all members.
+std::uint64_t seed_of(const CutAverage& average, std::size_t piece) {
+  return mix_seeds(mix_seeds(static_cast<std::uint64_t>(average.iteration), average.travel.label), piece);
+}
+
+// Of every operation on it another one, on every member.
+std::uint64_t seed_of(std::uint64_t piece, std::size_t phase, const Step& step) {
+  const Rank rank = step.members[static_cast<std::size_t>(step.index)];
+  const auto first = static_cast<std::uint64_t>(step.members.front());
+  return mix_seeds(mix_seeds(mix_seeds(piece, phase + 1), first), static_cast<std::uint64_t>(rank));
+}
+
+// The elements of a piece in something like the one slice that it is of.
+at::Tensor like_piece(const at::Tensor& whole, const CutAverage& average, const at::Tensor& piece) {
+  if (!whole.defined()) return whole;
+  const std::int64_t begin = piece.storage_offset() - average.pieces.front().storage_offset();
+  return whole.narrow(0, begin, piece.numel());
 }
 
 // Ends a work that nobody watches.
@@ -34,21 +56,35 @@ void Performer::admit(CutAverage average) {
   admitted.cut = std::move(average);
   admitted.unfinished = admitted.cut.pieces.size();
   if (admitted.unfinished == 0) return end(admitted);
-  for (const at::Tensor& vector : admitted.cut.pieces) admit_item(admitted.cut, vector);
+  for (std::size_t piece = 0; piece < admitted.cut.pieces.size(); ++piece) admit_item(admitted.cut, piece);
 }
 
-void Performer::admit_item(const CutAverage& average, const at::Tensor& vector) {
+void Performer::admit_item(const CutAverage& average, std::size_t piece) {
+  const at::Tensor& vector = average.pieces[piece];
+  const Chain& chain = *average.chain;
+  const at::Tensor lost = like_piece(average.travel.lost, average, vector);
+  const bool has_codecs =
+      chain.has_codecs && codec_for(vector, Codec::kInt4, average.travel.shortest) != Codec::kFloat32;
+  const Codec result_codec = codec_for(vector, chain.result_codec, average.travel.shortest);
   Item item{average.id, {}};
-  Agenda::Course course{{}, average.chain->urgency, average.chain->slowest};
-  for (const std::vector<Step>& steps : average.chain->phases) {
+  if (result_codec != Codec::kFloat32) {
+    item.result = std::make_unique<CodedResult>(vector, result_codec, seed_of(average, piece), lost);
+  }
+  Agenda::Course course{{}, chain.urgency, chain.slowest};
+  for (const std::vector<Step>& steps : chain.phases) {
+    const std::size_t number = item.phases.size();
     std::vector<StepOfItem>& phase = item.phases.emplace_back();
     std::vector<Agenda::Operation>& operations = course.phases.emplace_back();
     for (const Step& step : steps) {
-      SlicedVector slices = slice_for(step, vector);
+      SlicedVector slices = slice_for(step, vector, has_codecs ? kCodecBlock : 1);
       if (slices.empty()) continue;
       const Seconds seconds(static_cast<double>(vector.nbytes()) * step.seconds_per_byte);
       operations.push_back({step.channel.get(), most_at_once(seconds)});
-      phase.push_back({&step, slices, make_operation(step, slices)});
+      const bool is_gather = step.kind == Stage::Kind::kAllGather;
+      const Codec codec = is_gather ? result_codec : codec_for(vector, step.codec, average.travel.shortest);
+      const SlicedVector moved = is_gather && item.result ? item.result->slices_of_bytes(slices) : slices;
+      const Coding coding{codec, seed_of(seed_of(average, piece), number, step), lost};
+      phase.push_back({&step, slices, codec, make_operation(step, moved, coding)});
     }
   }
   items_.emplace(agenda_.add(std::move(course)), std::move(item));
@@ -95,9 +131,18 @@ bool Performer::await(const Agenda::OperationId& id) {
 
 void Performer::finish(const Agenda::OperationId& id) {
   StepOfItem& step = at(id);
-  const Chain& chain = *averages_.at(items_.at(id.item).average).cut.chain;
+  const Item& item = items_.at(id.item);
+  const Chain& chain = *averages_.at(item.average).cut.chain;
+  const bool completes = id.phase + 1 == chain.reduced_after;
   try {
-    if (!agenda_.is_void(id.item)) step.operation->finish(id.phase + 1 == chain.reduced_after ? chain.group_size : 1);
+    if (!agenda_.is_void(id.item)) {
+      step.operation->finish(completes ? chain.group_size : 1);
+      if (completes && item.result) {
+        const bool is_shared = step.step->kind == Stage::Kind::kAllReduce;
+        item.result->encode_sums(step.slices, chain.group_size,
+                                 is_shared ? static_cast<int>(step.step->members.size()) : 1);
+      }
+    }
   } catch (...) {
     return agenda_.drop(id, note_failure(step.step->members));
   }
@@ -108,7 +153,7 @@ void Performer::finish(const Agenda::OperationId& id) {
 void Performer::account(const Agenda::OperationId& id, Clock::time_point end) {
   const StepOfItem& step = at(id);
   const CutAverage& average = averages_.at(items_.at(id.item).average).cut;
-  const std::int64_t bytes = bytes_sent(*step.step, step.slices);
+  const std::int64_t bytes = bytes_sent(*step.step, step.slices, step.codec);
   progress_.bytes_sent += bytes;
   if (step.step->stage >= 0) progress_.stage_uses.push_back({step.step->stage, step.start, end, bytes});
   if (timeline_ == nullptr) return;
@@ -162,6 +207,12 @@ void Performer::end_items() {
   for (const Agenda::Ending& ending : agenda_.take_ended()) {
     const auto item = items_.find(ending.item);
     Average& average = averages_.at(item->second.average);
+    try {
+      if (!ending.is_void && item->second.result) item->second.result->decode_all();
+    } catch (...) {
+      average.is_void = true;
+      progress_.voids.emplace_back(average.cut.id, note_failure({}));
+    }
     items_.erase(item);
     if (--average.unfinished == 0) end(average);
   }

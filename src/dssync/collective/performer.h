@@ -17,6 +17,7 @@
 
 #include "dssync/collective/agenda.h"
 #include "dssync/collective/engine.h"
+#include "dssync/collective/operations/coded_result.h"
 #include "dssync/collective/operations/operation.h"
 
 namespace dssync {
@@ -27,9 +28,10 @@ struct CutAverage {
   AverageId id = 0;
   std::shared_ptr<const Chain> chain;  // which may have no other owner any more
   std::int64_t iteration = 0;
-  std::vector<at::Tensor> pieces;
+  std::vector<at::Tensor> pieces{};
   at::Tensor joined{};
   std::vector<at::Tensor> slices{};
+  Travel travel{};
 };
 
 struct Failure {
@@ -74,13 +76,15 @@ class Performer {
   struct StepOfItem {
     const Step* step = nullptr;
     SlicedVector slices;
-    std::unique_ptr<Operation> operation;
+    Codec codec = Codec::kFloat32;
+    std::unique_ptr<Operation> operation{};
     Work work{};
     Clock::time_point start{};
   };
   struct Item {
     AverageId average = 0;
     std::vector<std::vector<StepOfItem>> phases;  // without steps that have nothing to move
+    std::unique_ptr<CodedResult> result{};        // null where it is handed out as it is
   };
   struct Average {
     CutAverage cut;
@@ -88,7 +92,7 @@ class Performer {
     bool is_void = false;
   };
 
-  void admit_item(const CutAverage& average, const at::Tensor& vector);
+  void admit_item(const CutAverage& average, std::size_t piece);
   void begin(const Agenda::OperationId& id);
   bool await(const Agenda::OperationId& id);
   void finish(const Agenda::OperationId& id);

@@ -22,11 +22,13 @@ struct Slices {
   }
 };
 
-bool are_small(const Slices& slices) {
+bool are_small(const Slices& slices, const ChainShape& chain) {
   const auto count = static_cast<double>(slices.elements.size());
-  return slices.elements.size() > 1 && slices.bytes() < static_cast<double>(tuning::kWorthwhileBytes) * count;
+  return slices.elements.size() > 1 &&
+         slices.bytes() * chain.wire_share < static_cast<double>(tuning::kWorthwhileBytes) * count;
 }
 
+// `bytes` on the wire.
 double pieces_of_a_pipeline(double bytes, double seconds, Seconds together) {
   const double piece = std::max(tuning::kShortestPieceTime.count(), together.count() / kPiecesPerIteration);
   return std::max(1.0, std::round(std::min(seconds / piece, bytes / tuning::kShortestPieceBytes)));
@@ -35,7 +37,7 @@ double pieces_of_a_pipeline(double bytes, double seconds, Seconds together) {
 double bytes_of_a_piece(const Slices& slices, const ChainShape& chain, Seconds together) {
   const double bytes = slices.bytes();
   if (chain.phases == 1) return bytes;
-  return bytes / pieces_of_a_pipeline(bytes, bytes * chain.seconds_per_byte, together);
+  return bytes / pieces_of_a_pipeline(bytes * chain.wire_share, bytes * chain.seconds_per_byte, together);
 }
 
 // Where to cut a slice: in equal pieces of about `piece` elements.
@@ -55,8 +57,9 @@ void shorten_last(std::vector<int64_t>& bounds) {
 
 std::vector<Piece> pieces_of(const Slices& slices, const ChainShape& chain, Seconds together) {
   const double bytes = std::max(slices.bytes_per_element, bytes_of_a_piece(slices, chain, together));
-  const bool has_short_ends =
-      chain.phases > 1 && bytes >= tuning::kShortEnds * tuning::kShortestPieceBytes && slices.bytes() >= 4 * bytes;
+  const bool has_short_ends = chain.phases > 1 &&
+                              bytes * chain.wire_share >= tuning::kShortEnds * tuning::kShortestPieceBytes &&
+                              slices.bytes() >= 4 * bytes;
   std::vector<Piece> pieces;
   for (std::size_t slice = 0; slice < slices.elements.size(); ++slice) {
     std::vector<int64_t> bounds = equal_cuts(slices.elements[slice], bytes / slices.bytes_per_element);
@@ -75,7 +78,7 @@ Cutting cut_into_pieces(const std::vector<int64_t>& elements, int64_t bytes_per_
                         Seconds together) {
   if (elements.empty()) return {};
   Slices slices{elements, static_cast<double>(bytes_per_element)};
-  const bool is_joined = are_small(slices);
+  const bool is_joined = are_small(slices, chain);
   if (is_joined) slices.elements = {std::accumulate(elements.begin(), elements.end(), int64_t{0})};
   return {is_joined, pieces_of(slices, chain, together)};
 }

@@ -14,6 +14,7 @@ namespace dssync {
 struct ChainShape {
   std::size_t phases = 1;
   double seconds_per_byte = 0;  // that the busiest link needs for all phases together
+  double wire_share = 1;        // bytes on the wire for each of a vector, at most
 };
 
 // The elements [begin, end) of a slice.

@@ -14,7 +14,7 @@ double volume_of_average(const SyncOptions& options, int states_per_parameter) {
 
 Cost method_cost(Method method, const Topology& topology, double bytes, const Plan* plan) {
   if (plan != nullptr)
-    return sum_of(cost_of(plan->rounds, plan->shards, topology, bytes, plan->replicas), plan->inside, topology);
+    return sum_of(cost_of(plan->rounds, plan->shards, topology, bytes, plan->replicas, plan->codecs), plan->inside, topology);
   Group everyone(static_cast<std::size_t>(topology.workers()));
   std::iota(everyone.begin(), everyone.end(), 0);
   const MethodInfo& info = info_of(method);

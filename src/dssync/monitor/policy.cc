@@ -235,7 +235,7 @@ std::shared_ptr<const ReplanPolicy::Candidate> ReplanPolicy::ask(const Topology&
   } else {
     std::optional<Plan> plan = plan_(network);
     std::shared_ptr<const StageTable> table;
-    if (plan) table = std::make_shared<StageTable>(plan->rounds, plan->shards, network, bytes_, plan->replicas);
+    if (plan) table = std::make_shared<StageTable>(plan->rounds, plan->shards, network, bytes_, plan->replicas, plan->codecs);
     candidate = std::make_shared<Candidate>(Candidate{network, std::move(plan), std::move(table)});
   }
   known.push_front(candidate);

@@ -13,7 +13,7 @@ namespace {
 
 double busiest_seconds(const Lowering& lowering, const Topology& topology) {
   const GroupLoad load = load_of(lowering, topology, 1);
-  return (load.duration(topology) - load.latency).count();
+  return load.busiest(topology).count();
 }
 
 // The time of all phases but the slowest, in relation to the busiest link's for all of them together.
@@ -33,6 +33,11 @@ double other_phases(const Lowering& lowering, const Topology& topology) {
 // A piece takes 1/kPiecesPerIteration of the busiest link's time, and its share of that in the other phases.
 double pipeline_seconds(double busiest, double other_phases) {
   return busiest * other_phases * kPiecesPerPhase / kPiecesPerIteration;
+}
+
+// Coding and the busiest link take turns with the first and the last pieces.
+double beside(double busiest, double coding) {
+  return std::min(busiest, coding) * kPiecesPerPhase / kPiecesPerIteration;
 }
 
 // From the bytes of all links.
@@ -64,10 +69,12 @@ Cost cost_of(const Cycle& cycle, const std::vector<RoundLoad>& distinct, int sha
   for (std::int64_t t = 0; t < iterations; ++t) {
     std::vector<double> bytes_now(links, 0);
     Seconds latency{0};
+    double coding = 0;
     double other_phases = 0;
     for (int s = 0; s < shards; ++s) {
       const RoundLoad& load = distinct[cycle.kind_of(cycle.round_at(t, s))];
       latency = std::max(latency, load.latency);
+      coding += load.coding.count();
       other_phases = std::max(other_phases, load.other_phases);
       for (const auto& [link, bytes] : load.bytes) {
         bytes_now[index(link)] += bytes;
@@ -78,9 +85,11 @@ Cost cost_of(const Cycle& cycle, const std::vector<RoundLoad>& distinct, int sha
       busiest = std::max(busiest, bytes_now[link] / topology.links()[link].capacity.bytes_per_second);
       cost.links[link].bytes_per_iteration += bytes_now[link] / static_cast<double>(iterations);
     }
-    cost.seconds_per_iteration += (busiest + latency.count()) / static_cast<double>(iterations);
-    cost.latency_seconds += latency.count() / static_cast<double>(iterations);
-    cost.pipeline_seconds += pipeline_seconds(busiest, other_phases) / static_cast<double>(iterations);
+    const double part = 1 / static_cast<double>(iterations);
+    cost.seconds_per_iteration += (std::max(busiest, coding) + latency.count()) * part;
+    cost.latency_seconds += latency.count() * part;
+    cost.coding_seconds += coding * part;
+    cost.pipeline_seconds += (pipeline_seconds(busiest, other_phases) + beside(busiest, coding)) * part;
   }
   find_bottleneck(cost, topology);
   return cost;
@@ -90,9 +99,10 @@ const CostBook::Entry& CostBook::entry_of(const Group& group, double bytes) {
   const auto [page, is_new] = pages_.try_emplace(group);
   if (is_new) {
     const bool is_of_single_workers = replicas_.count_in(group) == static_cast<int>(group.size());
-    if (is_of_single_workers) page->second.ring = lower_to_ring(group, topology_);
-    page->second.hierarchy =
-        is_of_single_workers ? lower_hierarchically(group, topology_) : lower_across(group, topology_, replicas_);
+    if (is_of_single_workers) page->second.ring = encoded(lower_to_ring(group, topology_), topology_, codecs_);
+    page->second.hierarchy = encoded(
+        is_of_single_workers ? lower_hierarchically(group, topology_) : lower_across(group, topology_, replicas_),
+        topology_, codecs_);
   }
   auto entry = page->second.entries.find(bytes);
   if (entry == page->second.entries.end()) {
@@ -106,13 +116,19 @@ CostBook::Entry CostBook::make_entry(Page& page, double bytes) const {
   if (page.ring) {
     GroupLoad ring = dssync::load_of(*page.ring, topology_, bytes);
     if (prefers_ring(ring.duration(topology_), hierarchy.duration(topology_))) {
-      return {std::move(ring), 0};
+      return {std::move(ring), other_phases(*page.ring, topology_), true};
     }
   }
   if (!page.other_phases) {
     page.other_phases = other_phases(page.hierarchy, topology_);
   }
-  return {std::move(hierarchy), *page.other_phases};
+  return {std::move(hierarchy), *page.other_phases, false};
+}
+
+const Lowering& CostBook::lowering_of(const Group& group, double bytes) {
+  const bool is_ring = entry_of(group, bytes).is_ring;
+  const Page& page = pages_.at(group);
+  return is_ring ? *page.ring : page.hierarchy;
 }
 
 // With `bytes` per worker averaged.
@@ -126,6 +142,7 @@ RoundLoad CostBook::load_of_round(const Round& round, double bytes) {
         sums[index(link)] += link_bytes;
       }
       load.latency = std::max(load.latency, entry.load.latency);
+      load.coding = std::max(load.coding, entry.load.coding);
       load.other_phases = std::max(load.other_phases, entry.other_phases);
     }
   }
@@ -143,8 +160,8 @@ Cost CostBook::cost_of(const Schedule& schedule, int shards, double bytes) {
 }
 
 Cost cost_of(const Schedule& schedule, int shards, const Topology& topology, double bytes,
-             const std::vector<Group>& replicas) {
-  return CostBook(topology, Replicas(topology, replicas)).cost_of(schedule, shards, bytes);
+             const std::vector<Group>& replicas, const Codecs& codecs) {
+  return CostBook(topology, Replicas(topology, replicas), codecs).cost_of(schedule, shards, bytes);
 }
 
 Cost sum_of(const Cost& a, const Cost& b, const Topology& topology) {
@@ -152,6 +169,7 @@ Cost sum_of(const Cost& a, const Cost& b, const Topology& topology) {
   sum.seconds_per_iteration += b.seconds_per_iteration;
   sum.latency_seconds += b.latency_seconds;
   sum.pipeline_seconds += b.pipeline_seconds;
+  sum.coding_seconds += b.coding_seconds;
   for (std::size_t link = 0; link < b.links.size(); ++link) {
     sum.links[link].bytes_per_iteration += b.links[link].bytes_per_iteration;
   }
@@ -175,8 +193,10 @@ Cost cost_of(const Lowering& lowering, const Topology& topology, double bytes) {
   }
   cost.seconds_per_iteration = load.duration(topology).count();
   cost.latency_seconds = load.latency.count();
+  cost.coding_seconds = load.coding.count();
+  const double busiest = load.busiest(topology).count();
   cost.pipeline_seconds =
-      pipeline_seconds(cost.seconds_per_iteration - cost.latency_seconds, other_phases(lowering, topology));
+      pipeline_seconds(busiest, other_phases(lowering, topology)) + beside(busiest, cost.coding_seconds);
   find_bottleneck(cost, topology);
   return cost;
 }

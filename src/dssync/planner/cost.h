@@ -2,7 +2,8 @@
 // thread-safe.
 //
 // An iteration takes as long as its busiest link (bytes / capacity, both directions apart) plus the latency of its
-// longest chain of steps. With T shards every iteration touches all rounds, so a link's load is its mean over the cycle
+// longest chain of steps. Workers encode and decode beside it: where that takes longer, an iteration takes as long as
+// that. With T shards every iteration touches all rounds, so a link's load is its mean over the cycle
 // instead of its peak. That is what links can do at best, and what plans are compared by; apart from it a cost says
 // what filling and draining the pipeline adds where averages go through several phases.
 #pragma once
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "dssync/planner/codecs.h"
 #include "dssync/planner/replicas.h"
 #include "dssync/planner/schedule.h"
 #include "dssync/planner/stages.h"
@@ -34,6 +36,7 @@ struct Cost {
   double seconds_per_iteration = 0;
   double latency_seconds = 0;   // the part of it that is latency
   double pipeline_seconds = 0;  // not a part of it: until the first piece has reached its slowest phase, and from there
+  double coding_seconds = 0;    // of a worker, beside the busiest link's time
   LinkId bottleneck = kNone;    // the busiest link; kNone where no link is used
   std::vector<LinkUse> links;   // by LinkId, means over the cycle
 };
@@ -42,6 +45,7 @@ struct Cost {
 struct RoundLoad {
   LinkLoads bytes;
   Seconds latency{0};
+  Seconds coding{0};  // of the worker that codes most
   // Of the worst group: the time of all phases but the slowest, in relation to the busiest link's for all together.
   double other_phases = 0;
 };
@@ -52,9 +56,10 @@ Cost cost_of(const Cycle& cycle, const std::vector<RoundLoad>& distinct, int sha
 // The costs of many schedules on one network. What a group puts on it is worked out once. Not thread-safe.
 class CostBook {
  public:
-  // The topology must outlive the book. Groups are unions of replicas.
+  // The topology must outlive the book. Groups are unions of replicas, and their values travel in these codecs.
   explicit CostBook(const Topology& topology) : CostBook(topology, Replicas(topology)) {}
-  CostBook(const Topology& topology, Replicas replicas) : topology_(topology), replicas_(std::move(replicas)) {}
+  CostBook(const Topology& topology, Replicas replicas, Codecs codecs = {})
+      : topology_(topology), replicas_(std::move(replicas)), codecs_(std::move(codecs)) {}
 
   // With every group lowered as suits the network best. REQUIRES: schedule not empty; 1 <= shards.
   Cost cost_of(const Schedule& schedule, int shards, double bytes);
@@ -62,10 +67,16 @@ class CostBook {
   // Of one average of the group, lowered as suits the network best.
   const GroupLoad& load_of(const Group& group, double bytes) { return entry_of(group, bytes).load; }
 
+  // How that average is carried out. The reference stays valid as long as the book.
+  const Lowering& lowering_of(const Group& group, double bytes);
+
+  const Replicas& replicas() const { return replicas_; }
+
  private:
   struct Entry {
     GroupLoad load;
     double other_phases = 0;  // as in RoundLoad
+    bool is_ring = false;
   };
   struct Page {
     std::optional<Lowering> ring;  // nothing where replicas have several workers
@@ -80,12 +91,13 @@ class CostBook {
 
   const Topology& topology_;
   const Replicas replicas_;
+  const Codecs codecs_;
   std::map<Group, Page> pages_;
 };
 
 // The same for one schedule, of these replicas; none: every worker is one.
 Cost cost_of(const Schedule& schedule, int shards, const Topology& topology, double bytes,
-             const std::vector<Group>& replicas = {});
+             const std::vector<Group>& replicas = {}, const Codecs& codecs = {});
 
 // Of both, one after the other, in every iteration.
 Cost sum_of(const Cost& a, const Cost& b, const Topology& topology);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "dssync/planner/codecs.h"
 #include "dssync/planner/cost.h"
 #include "dssync/planner/mixing.h"
 #include "dssync/planner/replicas.h"
@@ -22,7 +23,8 @@ struct Plan {
   // Workers that average their gradients in every iteration, and so are one replica of the schedule: its groups are
   // unions of these, and its averages take their values as equal. None: every worker is a replica.
   std::vector<Group> replicas{};
-  Cost inside{};  // of averaging the gradients inside of them, in every iteration
+  Cost inside{};    // of averaging the gradients inside of them, in every iteration
+  Codecs codecs{};  // that averages of the schedule travel in
 
   int replica_count() const;
 };

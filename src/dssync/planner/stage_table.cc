@@ -20,7 +20,7 @@ TableStage measured(Stage stage, const Topology& topology) {
 }  // namespace
 
 StageTable::StageTable(const Schedule& schedule, int shards, const Topology& network, double bytes,
-                       const std::vector<Group>& replicas)
+                       const std::vector<Group>& replicas, const Codecs& codecs)
     : network_(network), replicas_(network, replicas), cycle_(schedule), shards_(shards), bytes_(bytes) {
   for (Rank rank = 0; rank < workers(); ++rank) {
     const Node& host = network_.node(network_.host_at(network_.position_of(rank)));
@@ -28,15 +28,17 @@ StageTable::StageTable(const Schedule& schedule, int shards, const Topology& net
   }
   for (const std::size_t round : cycle_.distinct()) {
     const std::vector<Group>& groups = schedule[round].groups;
+    coding_.emplace_back(0);
     for (std::size_t group = 0; group < groups.size(); ++group) {
-      add_group(groups[group], static_cast<int>(round), static_cast<int>(group));
+      add_group(groups[group], static_cast<int>(round), static_cast<int>(group), codecs);
     }
     round_loads_.push_back(load_of_round(round));
   }
 }
 
-void StageTable::add_group(const Group& group, int round, int number) {
-  Lowering lowering = lower(group, network_, bytes_, replicas_);
+void StageTable::add_group(const Group& group, int round, int number, const Codecs& codecs) {
+  Lowering lowering = lower(group, network_, bytes_, replicas_, codecs);
+  coding_.back() = std::max(coding_.back(), load_of(lowering, network_, bytes_ / shards_).coding);
   for (std::size_t phase = 0; phase < lowering.phases.size(); ++phase) {
     for (Stage& stage : lowering.phases[phase]) {
       TableStage& added = stages_.emplace_back(measured(std::move(stage), network_));
@@ -62,6 +64,7 @@ RoundLoad StageTable::load_of_round(std::size_t round) const {
   RoundLoad load;
   load.bytes = loads_from(bytes);
   load.latency = latency_of(round);
+  load.coding = coding_.back();
   return load;
 }
 

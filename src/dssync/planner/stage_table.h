@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "dssync/base/index.h"
+#include "dssync/planner/codecs.h"
 #include "dssync/planner/cost.h"
 #include "dssync/planner/replicas.h"
 #include "dssync/planner/schedule.h"
@@ -26,7 +27,7 @@ struct TableStage {
   int group = 0;  // in the round
   int phase = 0;
   Stage stage;
-  LinkLoads loads;  // bytes for each byte of the vector
+  LinkLoads loads;  // bytes on the wire for each byte of the vector
   double latency_seconds = 0;
   std::vector<MemberTraffic> members;  // by index in stage.members
 };
@@ -37,9 +38,10 @@ inline bool is_same_chain(const TableStage& a, const TableStage& b) { return a.r
 class StageTable {
  public:
   // Lowers the groups of the schedule, which are unions of `replicas` (none: every worker is one), on `network` for a
-  // vector of so many bytes. After a new plan that is the estimated network. REQUIRES: schedule not empty, shards >= 1.
+  // vector of so many bytes in these codecs. After a new plan that is the estimated network.
+  // REQUIRES: schedule not empty, shards >= 1.
   StageTable(const Schedule& schedule, int shards, const Topology& network, double bytes,
-             const std::vector<Group>& replicas = {});
+             const std::vector<Group>& replicas = {}, const Codecs& codecs = {});
 
   int size() const { return static_cast<int>(stages_.size()); }
   const TableStage& at(int stage) const { return stages_[index(stage)]; }
@@ -72,7 +74,7 @@ class StageTable {
   double bytes() const { return bytes_; }
 
  private:
-  void add_group(const Group& group, int round, int number);
+  void add_group(const Group& group, int round, int number, const Codecs& codecs);
   // Of the groups [begin, end) of a round.
   std::span<const TableStage> stages_of(std::size_t round, std::size_t begin, std::size_t end) const;
   std::span<const TableStage> stages_of(std::size_t round) const { return stages_of(round, 0, SIZE_MAX); }
@@ -85,7 +87,8 @@ class StageTable {
   int shards_;
   double bytes_;
   std::vector<TableStage> stages_;
-  std::vector<RoundLoad> round_loads_;             // of the distinct rounds, for each shard
+  std::vector<Seconds> coding_;                    // of the distinct rounds, for each shard
+  std::vector<RoundLoad> round_loads_;             // likewise
   std::vector<std::pair<LinkId, LinkId>> cables_;  // by rank
 };
 

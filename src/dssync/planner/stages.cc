@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "dssync/planner/traffic.h"
+#include "dssync/topology/levels.h"
 #include "dssync/topology/routes.h"
 
 namespace dssync {
@@ -374,6 +375,16 @@ class HierarchicalLowering {
   std::vector<Stage> top_reduce_;
 };
 
+// Of so many slices of the same size.
+std::vector<double> even_bounds(double begin, double end, std::size_t slices) {
+  std::vector<double> bounds;
+  for (std::size_t i = 0; i < slices; ++i) {
+    bounds.push_back(begin + (end - begin) * (static_cast<double>(i) / static_cast<double>(slices)));
+  }
+  bounds.push_back(end);
+  return bounds;
+}
+
 // With owners weighed or not, whichever keeps its busiest cable busy for less time.
 Lowering better_hierarchy(const Group& group, const Topology& topology, const Replicas* replicas) {
   HierarchicalLowering weighing(group, topology, replicas, true);
@@ -400,10 +411,7 @@ Lowering lower_to_servers(const Group& group, const Topology& topology) {
     return {};
   }
   const std::vector<Rank> members = in_topology_order(group, topology);
-  std::vector<double> bounds;
-  for (std::size_t i = 0; i <= members.size(); ++i) {
-    bounds.push_back(static_cast<double>(i) / static_cast<double>(members.size()));
-  }
+  const std::vector<double> bounds = even_bounds(0, 1, members.size());
   return {{{Stage{Stage::Kind::kReduceScatter, members, bounds}}, {Stage{Stage::Kind::kAllGather, members, bounds}}}};
 }
 
@@ -415,17 +423,46 @@ Lowering lower_across(const Group& group, const Topology& topology, const Replic
   return better_hierarchy(group, topology, &replicas);
 }
 
-Lowering lower(const Group& group, const Topology& topology, double bytes) {
-  Lowering ring = lower_to_ring(group, topology);
-  Lowering hierarchical = lower_hierarchically(group, topology);
+Lowering encoded(Lowering lowering, const Topology& topology, const Codecs& codecs) {
+  if (codecs.is_float32()) return lowering;
+  const std::vector<int> levels = levels_of(topology);
+  const auto host_of = [&](Rank rank) { return topology.host_at(topology.position_of(rank)); };
+  Lowering result;
+  result.codec_bytes_per_second = codecs.bytes_per_second();
+  for (std::vector<Stage>& phase : lowering.phases) {
+    std::vector<Stage> stages;
+    std::vector<Stage> gathers;
+    for (Stage& stage : phase) {
+      const NodeId top = meeting_point(topology, host_of(stage.members.front()), host_of(stage.members.back()));
+      stage.codec = codecs.at(levels[static_cast<std::size_t>(top)]);
+      const bool is_ring = stage.kind == Stage::Kind::kAllReduce && stage.members.size() > 2;
+      if (is_ring && stage.codec != Codec::kFloat32) {
+        stage.kind = Stage::Kind::kReduceScatter;
+        stage.bounds = even_bounds(stage.bounds.front(), stage.bounds.back(), stage.members.size());
+        gathers.push_back(stage);
+        gathers.back().kind = Stage::Kind::kAllGather;
+      }
+      stages.push_back(std::move(stage));
+    }
+    result.phases.push_back(std::move(stages));
+    if (!gathers.empty()) result.phases.push_back(std::move(gathers));
+  }
+  return result;
+}
+
+Lowering lower(const Group& group, const Topology& topology, double bytes, const Codecs& codecs) {
+  Lowering ring = encoded(lower_to_ring(group, topology), topology, codecs);
+  Lowering hierarchical = encoded(lower_hierarchically(group, topology), topology, codecs);
   const auto ring_time = load_of(ring, topology, bytes).duration(topology);
   const auto hierarchical_time = load_of(hierarchical, topology, bytes).duration(topology);
   return prefers_ring(ring_time, hierarchical_time) ? ring : hierarchical;
 }
 
-Lowering lower(const Group& group, const Topology& topology, double bytes, const Replicas& replicas) {
+Lowering lower(const Group& group, const Topology& topology, double bytes, const Replicas& replicas,
+               const Codecs& codecs) {
   const bool is_of_single_workers = replicas.count_in(group) == static_cast<int>(group.size());
-  return is_of_single_workers ? lower(group, topology, bytes) : lower_across(group, topology, replicas);
+  return is_of_single_workers ? lower(group, topology, bytes, codecs)
+                              : encoded(lower_across(group, topology, replicas), topology, codecs);
 }
 
 }  // namespace dssync

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "dssync/codec/codec.h"
+#include "dssync/planner/codecs.h"
 #include "dssync/planner/replicas.h"
 #include "dssync/planner/schedule.h"
 #include "dssync/topology/topology.h"
@@ -28,6 +29,8 @@ struct Stage {
 // sum on every member (whoever runs it divides by the size of the group).
 struct Lowering {
   std::vector<std::vector<Stage>> phases;  // none for a group of one
+  // Float32 that a member encodes in a second, or decodes, where stages have codecs.
+  double codec_bytes_per_second = kCodecBytesPerSecond;
 };
 
 // One ring over the whole group in topology order: every cable is crossed at most once in each direction.
@@ -47,13 +50,18 @@ Lowering lower_across(const Group& group, const Topology& topology, const Replic
 // sends it to everybody.
 Lowering lower_to_servers(const Group& group, const Topology& topology);
 
+// The same average with its values in these codecs. An all-reduce of three and more in a ring adds up in between, where
+// nothing can be encoded: in a codec it becomes a reduce-scatter and an all-gather. Two exchange what they have.
+Lowering encoded(Lowering lowering, const Topology& topology, const Codecs& codecs);
+
 // Whether `lower` takes the ring where ring and hierarchy take so long.
 inline bool prefers_ring(Seconds ring, Seconds hierarchy) { return ring <= hierarchy * (1 + 1e-9); }
 
-// The cheaper of ring and hierarchy for this many bytes; the ring where they cost the same.
-Lowering lower(const Group& group, const Topology& topology, double bytes);
+// The cheaper of ring and hierarchy for this many bytes in these codecs; the ring where they cost the same.
+Lowering lower(const Group& group, const Topology& topology, double bytes, const Codecs& codecs = {});
 
 // Likewise for a union of replicas; across them where one has several workers.
-Lowering lower(const Group& group, const Topology& topology, double bytes, const Replicas& replicas);
+Lowering lower(const Group& group, const Topology& topology, double bytes, const Replicas& replicas,
+               const Codecs& codecs = {});
 
 }  // namespace dssync

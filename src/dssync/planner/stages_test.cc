@@ -110,8 +110,12 @@ class Machine {
 };
 
 void expect_sum(const Group& group, const Topology& topology, const std::string& what) {
+  const Codecs codecs({Codec::kFloat32, Codec::kInt8, Codec::kInt4});
+  const Lowering ring = lower_to_ring(group, topology);
+  const Lowering hierarchy = lower_hierarchically(group, topology);
   for (const std::size_t elements : {1U, 2U, 97U, 1000U}) {
-    for (const Lowering& lowering : {lower_to_ring(group, topology), lower_hierarchically(group, topology)}) {
+    for (const Lowering& lowering :
+         {ring, hierarchy, encoded(ring, topology, codecs), encoded(hierarchy, topology, codecs)}) {
       Machine machine(group, elements);
       machine.run(lowering);
       EXPECT_TRUE(machine.has_sum_everywhere()) << what << ", " << elements << " elements";
@@ -322,6 +326,34 @@ TEST(StagesTest, SlowNicOwnsNoSlice) {
   EXPECT_NEAR(bytes_on("h3 in", lowering, topology), 1, 1e-12);
   EXPECT_NEAR(bytes_on("h0 out", lowering, topology), 1 + 6.0 / 7, 1e-9);
   expect_sum(everyone(topology), topology, "slow NIC");
+}
+
+TEST(StagesTest, StagesTravelInTheCodecOfTheirLevel) {
+  const Topology topology = testing::racks(3, 2, 1, 1, 2);
+  const Codecs codecs({Codec::kFloat32, Codec::kInt8, Codec::kInt4});
+  const Lowering lowering = encoded(lower_hierarchically(everyone(topology), topology), topology, codecs);
+  // Inside hosts, inside racks, between racks, and back.
+  ASSERT_EQ(lowering.phases.size(), 6U);
+  const std::vector<Codec> expected = {Codec::kFloat32, Codec::kInt8, Codec::kInt4,
+                                       Codec::kInt4,    Codec::kInt8, Codec::kFloat32};
+  for (std::size_t phase = 0; phase < expected.size(); ++phase) {
+    for (const Stage& stage : lowering.phases[phase]) EXPECT_EQ(stage.codec, expected[phase]) << phase;
+  }
+}
+
+TEST(StagesTest, NoRingOfThreeOrMoreIsEncoded) {
+  const Topology topology = testing::flat(5);
+  const Codecs codecs(Codec::kInt4);
+  const Lowering five = lower(everyone(topology), topology, 1, codecs);
+  ASSERT_EQ(five.phases.size(), 2U);
+  EXPECT_EQ(five.phases[0].front().kind, Stage::Kind::kReduceScatter);
+  EXPECT_EQ(five.phases[1].front().kind, Stage::Kind::kAllGather);
+  EXPECT_EQ(five.phases[0].front().bounds, five.phases[1].front().bounds);
+  EXPECT_NEAR(bytes_on("h0 out", five, topology), 1.6 * wire_share(Codec::kInt4), 1e-12);
+  const Lowering two = lower({1, 3}, topology, 1, codecs);
+  ASSERT_EQ(two.phases.size(), 1U);
+  EXPECT_EQ(two.phases[0].front().kind, Stage::Kind::kAllReduce);
+  EXPECT_NEAR(bytes_on("h1 out", two, topology), wire_share(Codec::kInt4), 1e-12);
 }
 
 TEST(StagesTest, LoweringPicksTheCheaperWay) {

@@ -122,6 +122,16 @@ LinkLoads loads_from(const std::vector<double>& bytes) {
   return loads;
 }
 
+std::int64_t encoded_sent_bytes(Stage::Kind kind, Codec codec, std::size_t members,
+                                const std::vector<std::int64_t>& bounds, std::size_t from, std::int64_t unit) {
+  if (codec == Codec::kFloat32) return sent_bytes(kind, members, bounds, from, unit);
+  std::int64_t sum = 0;
+  for (std::size_t to = 0; to < members; ++to) {
+    sum += encoded_bytes(codec, message_bytes<std::int64_t>(kind, members, bounds, from, to, 1));
+  }
+  return sum;
+}
+
 std::vector<MemberTraffic> member_traffic(const Stage& stage, const Topology& topology) {
   const std::size_t k = stage.members.size();
   const double unit = wire_share(stage.codec);
@@ -158,10 +168,38 @@ Seconds GroupLoad::busiest(const Topology& topology) const {
   return Seconds(most);
 }
 
+double coded_share(const Stage& stage, std::size_t member) {
+  if (stage.codec == Codec::kFloat32) return 0;
+  const double all = stage.bounds.back() - stage.bounds.front();
+  if (stage.kind == Stage::Kind::kAllReduce) return 3 * all;
+  const double own = stage.bounds[member + 1] - stage.bounds[member];
+  if (stage.kind == Stage::Kind::kAllGather) return own + all;
+  return all - own + (static_cast<double>(stage.members.size()) - 1) * own;
+}
+
+namespace {
+
+// By the member that codes most, for each byte of the vector.
+double most_coded(const Lowering& lowering, const Topology& topology) {
+  std::vector<double> coded;
+  for (const std::vector<Stage>& phase : lowering.phases) {
+    for (const Stage& stage : phase) {
+      if (stage.codec == Codec::kFloat32) continue;
+      coded.resize(static_cast<std::size_t>(topology.workers()), 0);
+      for (std::size_t i = 0; i < stage.members.size(); ++i) {
+        coded[static_cast<std::size_t>(stage.members[i])] += coded_share(stage, i);
+      }
+    }
+  }
+  return coded.empty() ? 0 : *std::max_element(coded.begin(), coded.end());
+}
+
+}  // namespace
+
 GroupLoad load_of(const Stage& stage, const Topology& topology, double bytes, int columns) {
   LoadMeter meter(topology, bytes, columns);
   const Seconds latency = meter.add(stage);
-  return {meter.finish(), latency};
+  return {meter.finish(), latency, Seconds(0)};
 }
 
 GroupLoad load_of(const Lowering& lowering, const Topology& topology, double bytes, int columns) {
@@ -175,6 +213,7 @@ GroupLoad load_of(const Lowering& lowering, const Topology& topology, double byt
     load.latency += slowest;
   }
   load.bytes = meter.finish();
+  load.coding = Seconds(most_coded(lowering, topology) * bytes / lowering.codec_bytes_per_second);
   return load;
 }
 

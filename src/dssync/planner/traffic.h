@@ -6,7 +6,9 @@
 // loads of a whole stage are added up without looking at each pair of members; they are the sum of the messages' loads.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -51,6 +53,11 @@ Number sent_bytes(Stage::Kind kind, std::size_t members, const std::vector<Numbe
   return sum;
 }
 
+// The same of a stage whose values travel in a codec, to the byte: bounds in elements, of which each has `unit` bytes
+// where they travel as they are. Every message is encoded on its own. REQUIRES: an all-reduce is of two, or float32.
+std::int64_t encoded_sent_bytes(Stage::Kind kind, Codec codec, std::size_t members,
+                                const std::vector<std::int64_t>& bounds, std::size_t from, std::int64_t unit);
+
 // What one member's own messages amount to, for each byte of the vector.
 struct MemberTraffic {
   double sent = 0;
@@ -61,15 +68,20 @@ struct MemberTraffic {
 // By index in stage.members.
 std::vector<MemberTraffic> member_traffic(const Stage& stage, const Topology& topology);
 
+// What a member encodes and decodes, for each byte of the vector: what it sends and what it gets. Two that exchange,
+// and who gathers, decode their own as well, so that all end with the same bits.
+double coded_share(const Stage& stage, std::size_t member);
+
 // What one average of one group, or one stage of it, puts on each link it uses, and the latency of its steps.
 struct GroupLoad {
   LinkLoads bytes;
   Seconds latency{0};
+  Seconds coding{0};  // of the member that encodes and decodes most; not of a single stage
 
   // The busiest link's time.
   Seconds busiest(const Topology& topology) const;
-  // The busiest link's time plus latency.
-  Seconds duration(const Topology& topology) const { return busiest(topology) + latency; }
+  // The busiest link's time, or that of coding, which goes on beside it; plus latency.
+  Seconds duration(const Topology& topology) const { return std::max(busiest(topology), coding) + latency; }
 };
 
 // For a vector of so many bytes. `columns`: so many vectors are averaged side by side by workers on the same hosts

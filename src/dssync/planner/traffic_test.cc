@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <random>
@@ -53,6 +54,42 @@ TEST(TrafficTest, CountsElementsInWholeBytes) {
   EXPECT_EQ(sent_bytes<std::int64_t>(Kind::kAllReduce, 3, Elements{0, 10}, 2, 4), 53);
   // Large vectors stay exact.
   EXPECT_EQ(sent_bytes<std::int64_t>(Kind::kAllReduce, 2, Elements{0, 10'000'000'001}, 0, 8), 80'000'000'008);
+}
+
+TEST(TrafficTest, EveryMessageIsEncodedOnItsOwn) {
+  const Elements bounds = {10, 13, 13, 320};
+  // Slices of 3, 0 and 307 values.
+  const auto int8 = [](std::int64_t values) { return encoded_bytes(Codec::kInt8, values); };
+  EXPECT_EQ(encoded_sent_bytes(Kind::kReduceScatter, Codec::kInt8, 3, bounds, 0, 4), int8(307));
+  EXPECT_EQ(encoded_sent_bytes(Kind::kReduceScatter, Codec::kInt8, 3, bounds, 1, 4), int8(3) + int8(307));
+  EXPECT_EQ(encoded_sent_bytes(Kind::kAllGather, Codec::kInt8, 3, bounds, 0, 4), 2 * int8(3));
+  EXPECT_EQ(encoded_sent_bytes(Kind::kAllGather, Codec::kInt8, 3, bounds, 1, 4), 0);
+  EXPECT_EQ(encoded_sent_bytes(Kind::kAllReduce, Codec::kInt8, 2, Elements{0, 600}, 1, 4), int8(600));
+  EXPECT_EQ(encoded_sent_bytes(Kind::kAllReduce, Codec::kBfloat16, 2, Elements{0, 601}, 1, 4), 1202);
+  EXPECT_EQ(encoded_sent_bytes(Kind::kAllReduce, Codec::kFloat32, 3, Elements{0, 10}, 2, 4), 53) << "as it is";
+}
+
+TEST(TrafficTest, LoadsAreThoseOfTheEncodedMessages) {
+  const Topology topology = testing::racks(2, 3, 1, 1);
+  for (const Codec codec : all_codecs()) {
+    const Lowering lowering = encoded(lower_hierarchically({0, 1, 2, 3, 4, 5}, topology), topology, Codecs(codec));
+    constexpr std::int64_t kElements = 3 * kCodecBlock * 100;
+    double expected = 0;
+    for (const std::vector<Stage>& phase : lowering.phases) {
+      for (const Stage& stage : phase) {
+        Elements bounds;
+        for (const double bound : stage.bounds) bounds.push_back(std::llround(bound * kElements));
+        for (std::size_t i = 0; i < stage.members.size(); ++i) {
+          if (stage.members[i] != 0) continue;
+          expected += static_cast<double>(encoded_sent_bytes(stage.kind, codec, stage.members.size(), bounds, i, 4));
+        }
+      }
+    }
+    double found = 0;
+    const LinkId up = topology.node(topology.host_at(0)).up;
+    for (const auto& [link, bytes] : load_of(lowering, topology, 4 * kElements).bytes) found += link == up ? bytes : 0;
+    EXPECT_DOUBLE_EQ(found, expected) << name_of(codec);
+  }
 }
 
 TEST(TrafficTest, FractionsAndElementsTellTheSame) {

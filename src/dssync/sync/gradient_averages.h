@@ -1,5 +1,8 @@
-// Gradients that a group of workers averages exactly, in buckets, while the backward pass brings them. Owned by a
-// method; called as GradientBuckets are.
+// Gradients that a group of workers averages, in buckets, while the backward pass brings them. Owned by a method;
+// called as GradientBuckets are.
+//
+// Where the chain has codecs, what encoding takes away from this worker's gradients is kept and added to the next ones
+// (error feedback).
 #pragma once
 
 #include <cstdint>
@@ -30,6 +33,11 @@ class GradientAverages {
   // wait for; then gradients are the group's means. REQUIRES: has_begun().
   std::vector<AverageId> finish();
 
+  // What encoding took away and was not brought in yet, for checkpoints; nothing without codecs.
+  void save(std::vector<NamedTensor>& tensors) const;
+  // What is not there, or of another size, is left out.
+  void restore(const std::vector<NamedTensor>& tensors);
+
  private:
   void start(const Bucket& bucket);
 
@@ -38,7 +46,8 @@ class GradientAverages {
   Seconds together_;  // of all gradients
   std::int64_t iteration_ = 0;
   std::vector<AverageId> started_;
-  GradientBuckets buckets_;  // last: it uses all of the above
+  std::vector<at::Tensor> lost_;  // by flat tensor; undefined without codecs
+  GradientBuckets buckets_;       // last: it uses all of the above
 };
 
 }  // namespace dssync

@@ -5,11 +5,10 @@
 #include "dssync/base/index.h"
 
 namespace dssync {
-namespace {
 
-// By NodeId. Parents stand before their children.
 std::vector<int> levels_of(const Topology& topology) {
   std::vector<int> levels(topology.nodes().size(), 0);
+  // Parents stand before their children.
   for (std::size_t id = levels.size(); id-- > 0;) {
     const Node& node = topology.nodes()[id];
     if (node.count == 0 || node.parent == kNone) continue;
@@ -18,8 +17,6 @@ std::vector<int> levels_of(const Topology& topology) {
   }
   return levels;
 }
-
-}  // namespace
 
 int top_level(const Topology& topology) { return levels_of(topology)[index(topology.root())]; }
 

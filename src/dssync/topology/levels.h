@@ -12,6 +12,9 @@ namespace dssync {
 // the root is a place of level 0 beside racks.
 int top_level(const Topology& topology);
 
+// By NodeId. 0 for places without workers.
+std::vector<int> levels_of(const Topology& topology);
+
 // All workers, by the outermost place of at most this level that they sit in: in the order of the tree, ranks
 // ascending. REQUIRES: level >= 0.
 std::vector<std::vector<Rank>> places_at(const Topology& topology, int level);

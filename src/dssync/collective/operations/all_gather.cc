@@ -1,7 +1,8 @@
 // All-gather: everybody sends its slice to all others, who receive it straight into its place.
 //
 // Sent: a copy of the own slice for each member (its own place among them), from `copies_`. Received: all slices, into
-// the vector. Until the work has ended the vector's range and `copies_` must live, and nobody may touch the range.
+// the vector. Until the work has ended the vector's range and `copies_` must live, and nobody may touch the range. A
+// result that was encoded when it was complete is a vector of bytes: it is handed on as it is (coded_result.h).
 #include <ATen/ATen.h>
 
 #include "dssync/collective/operations/operation.h"

@@ -1,10 +1,13 @@
 #include "dssync/collective/operations/operation.h"
 
+#include <algorithm>
 #include <cmath>
 #include <new>
 
 #include <ATen/ATen.h>
 
+#include "dssync/codec/encoding.h"
+#include "dssync/collective/operations/coded.h"
 #include "dssync/planner/traffic.h"
 
 namespace dssync {
@@ -19,30 +22,53 @@ std::vector<std::int64_t> SlicedVector::sizes() const {
   return sizes;
 }
 
-SlicedVector slice_for(const Step& step, const at::Tensor& vector) {
+SlicedVector slice_for(const Step& step, const at::Tensor& vector, std::int64_t unit) {
   SlicedVector slices{vector, {}, 0};
+  const std::int64_t all = vector.numel();
   for (const double bound : step.bounds) {
-    slices.bounds.push_back(std::llround(bound * static_cast<double>(vector.numel())));
+    const double elements = bound * static_cast<double>(all);
+    const std::int64_t rounded = std::llround(elements / static_cast<double>(unit)) * unit;
+    // The last unit may be shorter, and belongs to the slice that ends with the vector.
+    slices.bounds.push_back(std::llround(elements) == all ? all : std::min(rounded, all / unit * unit));
   }
   if (step.kind != Stage::Kind::kAllReduce) slices.own = static_cast<std::size_t>(step.index);
   return slices;
 }
 
-std::int64_t bytes_sent(const Step& step, const SlicedVector& slices) {
-  return sent_bytes(step.kind, step.members.size(), slices.bounds, static_cast<std::size_t>(step.index),
+std::int64_t bytes_sent(const Step& step, const SlicedVector& slices, Codec codec) {
+  const auto own = static_cast<std::size_t>(step.index);
+  if (codec != Codec::kFloat32) {
+    std::int64_t bytes = 0;
+    for (std::size_t to = 0; to < step.members.size(); ++to) {
+      const std::int64_t one = 1;
+      bytes += encoded_bytes(codec, message_bytes(step.kind, step.members.size(), slices.bounds, own, to, one));
+    }
+    return bytes;
+  }
+  return sent_bytes(step.kind, step.members.size(), slices.bounds, own,
                     static_cast<std::int64_t>(slices.vector.element_size()));
 }
 
-std::unique_ptr<Operation> make_operation(const Step& step, SlicedVector slices) {
+std::unique_ptr<Operation> make_operation(const Step& step, SlicedVector slices, Coding coding) {
   switch (step.kind) {
     case Stage::Kind::kReduceScatter:
-      return make_reduce_scatter(std::move(slices));
+      return make_reduce_scatter(std::move(slices), std::move(coding));
     case Stage::Kind::kAllReduce:
-      return make_all_reduce(step, std::move(slices));
+      return make_all_reduce(step, std::move(slices), std::move(coding));
     case Stage::Kind::kAllGather:
       return make_all_gather(std::move(slices));
   }
   return nullptr;
+}
+
+void encode_slice(const Coding& coding, const SlicedVector& slices, std::size_t part, std::int64_t begin,
+                  std::int64_t end, const at::Tensor& message) {
+  const at::Tensor values = slices.vector.narrow(0, begin, end - begin);
+  encode(coding.codec, values, mix_seeds(coding.seed, part), message);
+  if (!coding.lost.defined()) return;
+  const at::Tensor arrived = at::empty_like(values);
+  decode(coding.codec, message, arrived);
+  coding.lost.narrow(0, begin, end - begin).add_(values - arrived);
 }
 
 void rethrow_from_channel() {

@@ -1,8 +1,9 @@
 // One step of one average as this worker carries it out: what it sends, and what it does with what comes in. A file per
 // collective. Driven by one thread at a time; the messages move in c10d's threads between start() and finish().
 //
-// Whatever makes other bytes of the numbers on the wire has its place here: start() sends an encoded copy, finish()
-// decodes and adds. An all-reduce of three and more leaves the adding to c10d, so it cannot (all_reduce.cc).
+// Where a codec makes other bytes of the numbers, reductions send an encoded copy, decode and add. What they lead to is
+// encoded once, and handed out as it is (coded_result.h). An all-reduce of three and more leaves the adding to c10d, so
+// it has no codec (all_reduce.cc).
 #pragma once
 
 #include <cstdint>
@@ -38,6 +39,15 @@ struct SlicedVector {
   std::vector<std::int64_t> sizes() const;
 };
 
+// How the values of a reduction travel.
+struct Coding {
+  Codec codec = Codec::kFloat32;  // of vectors of other types always this
+  std::uint64_t seed = 0;         // of the rounding; differs from that of any other operation
+  // Error feedback: like the vector. What encoding takes away from what this worker sends is added to it. Undefined:
+  // nobody wants to know.
+  at::Tensor lost{};
+};
+
 class Operation {
  public:
   explicit Operation(SlicedVector slices) : slices_(std::move(slices)) {}
@@ -59,18 +69,24 @@ class Operation {
   SlicedVector slices_;
 };
 
-// Fractions that mean the same place are the same number on every worker, so all round alike.
-SlicedVector slice_for(const Step& step, const at::Tensor& vector);
+// Fractions that mean the same place are the same number on every worker, so all round alike: to multiples of `unit`
+// elements.
+SlicedVector slice_for(const Step& step, const at::Tensor& vector, std::int64_t unit = 1);
 
 // That this worker sends.
-std::int64_t bytes_sent(const Step& step, const SlicedVector& slices);
+std::int64_t bytes_sent(const Step& step, const SlicedVector& slices, Codec codec);
 
-std::unique_ptr<Operation> make_operation(const Step& step, SlicedVector slices);
+std::unique_ptr<Operation> make_operation(const Step& step, SlicedVector slices, Coding coding);
 
 // One for each collective; `step` is of that kind.
-std::unique_ptr<Operation> make_reduce_scatter(SlicedVector slices);
-std::unique_ptr<Operation> make_all_reduce(const Step& step, SlicedVector slices);
+std::unique_ptr<Operation> make_reduce_scatter(SlicedVector slices, Coding coding);
+std::unique_ptr<Operation> make_all_reduce(const Step& step, SlicedVector slices, Coding coding);
 std::unique_ptr<Operation> make_all_gather(SlicedVector slices);
+
+// Encodes elements [begin, end) of the vector into `message`, and notes what that loses. `part` tells the messages of
+// one operation apart.
+void encode_slice(const Coding& coding, const SlicedVector& slices, std::size_t part, std::int64_t begin,
+                  std::int64_t end, const at::Tensor& message);
 
 // For a handler of exceptions around a call of c10d: throws what is handled as a ChannelFailure, unless it says that
 // this worker is at fault.

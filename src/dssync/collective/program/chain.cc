@@ -29,6 +29,7 @@ std::vector<Step> steps_of(const Phase& phase, Rank rank, double seconds_per_byt
                      .index = static_cast<int>(self - stage->members.begin()),
                      .channel = Channel(),
                      .seconds_per_byte = seconds_per_byte,
+                     .codec = stage->codec,
                      .stage = number});
   }
   return steps;
@@ -49,9 +50,29 @@ bool reduces(const Phase& phase) {
                      [](const NumberedStage& numbered) { return numbered.stage->kind != Stage::Kind::kAllGather; });
 }
 
+double most_wire_share(const std::vector<Phase>& phases) {
+  double most = 0;
+  for (const Phase& phase : phases) {
+    for (const NumberedStage& numbered : phase) most = std::max(most, wire_share(numbered.stage->codec));
+  }
+  return most > 0 ? most : 1;
+}
+
+void note_codecs(const std::vector<Phase>& phases, Chain& chain) {
+  for (const Phase& phase : phases) {
+    for (const NumberedStage& numbered : phase) {
+      const auto& [stage, number] = numbered;
+      if (stage->codec != Codec::kFloat32) chain.has_codecs = true;
+      if (stage->kind == Stage::Kind::kAllGather) chain.result_codec = std::max(chain.result_codec, stage->codec);
+    }
+  }
+}
+
 Chain make_chain(const std::vector<Phase>& phases, Rank rank, const Topology& topology) {
   Chain chain;
   chain.seconds_per_byte = seconds_per_byte_of(phases, topology);
+  chain.wire_share = most_wire_share(phases);
+  note_codecs(phases, chain);
   double most = 0;
   for (const Phase& phase : phases) {
     const double seconds_per_byte = seconds_per_byte_of({phase}, topology);

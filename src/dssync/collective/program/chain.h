@@ -25,7 +25,8 @@ struct Step {
   int index = 0;               // of this worker in `members`
   Channel channel;
   double seconds_per_byte = 0;  // of the vector, that the busiest link needs for this step and those beside it
-  int stage = -1;               // its number in the StageTable of the plan; -1 outside of a plan
+  Codec codec = Codec::kFloat32;
+  int stage = -1;  // its number in the StageTable of the plan; -1 outside of a plan
 };
 
 // Steps of one phase run side by side; a phase starts when the one before it is done.
@@ -36,8 +37,12 @@ struct Chain {
   int weight = 1;                 // of this worker's values in the sums
   int round = -1;                 // for the timeline; -1 outside of the schedule
   double seconds_per_byte = 0;    // that the busiest link needs for all phases together
+  double wire_share = 1;          // bytes on the wire for each of a vector, in the stage that sends the most
   std::size_t slowest = 0;        // phase
   double urgency = 0;             // the more, the sooner its stages start; the same number on all workers
+  // Of all members' stages: whether some codec is not float32, and the shortest one of gathers, which all of them use.
+  bool has_codecs = false;
+  Codec result_codec = Codec::kFloat32;
 
   bool empty() const { return phases.empty(); }
 };

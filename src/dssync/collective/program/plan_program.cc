@@ -50,7 +50,7 @@ std::shared_ptr<const PlanProgram> make_plan_program(World& world, const Plan& p
                                                      double bytes) {
   check_schedule(plan.rounds, world.size());
   return make_plan_program(world, plan,
-                           std::make_shared<StageTable>(plan.rounds, plan.shards, network, bytes, plan.replicas));
+                           std::make_shared<StageTable>(plan.rounds, plan.shards, network, bytes, plan.replicas, plan.codecs));
 }
 
 std::vector<Channel> channels_of(const Chain& chain) {

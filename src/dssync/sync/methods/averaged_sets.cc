@@ -63,6 +63,7 @@ void AveragedSets::add_set(TensorSet& tensors, const std::vector<std::size_t>& p
   for (const std::size_t parameter : parameters) bucket_of.push_back(bucket_of_[parameter]);
   sets_.push_back({&tensors, make_rule_(tensors.flats(), never_negative), period,
                    stretches_by_bucket(tensors.flats(), buckets_.size(), bucket_of),
+                   std::vector<std::vector<FlatSlice>>(buckets_.size()),
                    std::vector<std::vector<FlatSlice>>(buckets_.size())});
 }
 
@@ -112,35 +113,54 @@ void AveragedSets::add_state(const std::string& kind, std::vector<std::pair<std:
   add_set(added, parameters, options_.state_parts(), is_never_negative(kind));
 }
 
+void AveragedSets::gather(std::size_t bucket) {
+  for (Set& set : sets_) {
+    for (const FlatSlice& stretch : set.stretches[bucket]) set.tensors->gather(stretch);
+  }
+}
+
 std::vector<AveragingJob> AveragedSets::prepare(std::size_t bucket, const ScheduleProgram& schedule,
                                                 std::int64_t iteration,
-                                                const std::function<bool(std::size_t)>& is_averaged) {
-  std::map<std::tuple<std::size_t, at::ScalarType, std::string>, AveragingJob> jobs;  // by round, type and device
+                                                const std::function<Turnout(std::size_t)>& turnout) {
+  // By round, type and device; parameters first.
+  std::map<std::tuple<std::size_t, at::ScalarType, std::string, bool>, AveragingJob> jobs;
   for (Set& set : sets_) {
+    const bool is_parameters = &set == &sets_.front();
+    const bool is_state = reference_ != nullptr && !is_parameters;
     std::vector<FlatSlice>& slices = set.prepared[bucket];
     slices.clear();
+    set.common[bucket].clear();
     std::vector<std::size_t> rounds;
     for (const FlatSlice& stretch : set.stretches[bucket]) {
-      set.tensors->gather(stretch);
       const std::int64_t size = set.tensors->flats()[stretch.flat].vector.numel();
       for (const auto& [begin, end, round] : schedule.slices(size, iteration, set.period)) {
         const FlatSlice slice{stretch.flat, std::max(begin, stretch.begin), std::min(end, stretch.end)};
-        if (slice.begin >= slice.end || !is_averaged(round)) continue;
+        if (slice.begin >= slice.end || turnout(round) == Turnout::kNobody) continue;
         slices.push_back(slice);
+        if (turnout(round) == Turnout::kEveryone) set.common[bucket].push_back(slice);
         rounds.push_back(round);
       }
     }
     set.rule->prepare(slices);
+    if (reference_ != nullptr && is_parameters) reference_->subtract_from(set.rule->averaged(), slices);
     for (std::size_t index = 0; index < slices.size(); ++index) {
       const at::Tensor values = stretch_of(set.rule->averaged(), slices[index]);
-      AveragingJob& job = jobs[{rounds[index], values.scalar_type(), values.device().str()}];
+      AveragingJob& job = jobs[{rounds[index], values.scalar_type(), values.device().str(), is_state}];
       job.round = rounds[index];
+      job.is_state = is_state;
       job.slices.push_back(values);
     }
   }
   std::vector<AveragingJob> result;
   for (auto& [key, job] : jobs) result.push_back(std::move(job));
   return result;
+}
+
+void AveragedSets::complete(std::size_t bucket) {
+  if (reference_ == nullptr) return;
+  const Set& parameters = sets_.front();
+  reference_->add_to(parameters.rule->averaged(), parameters.prepared[bucket]);
+  reference_->move_to(parameters.rule->averaged(), parameters.common[bucket]);
 }
 
 void AveragedSets::take_over(std::size_t bucket, const OnMove& on_move) {

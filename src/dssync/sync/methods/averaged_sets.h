@@ -11,9 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "dssync/codec/codec.h"
 #include "dssync/collective/program/schedule_program.h"
 #include "dssync/comm/world.h"
 #include "dssync/sync/gradient_buckets.h"
+#include "dssync/sync/reference.h"
 #include "dssync/sync/replica.h"
 #include "dssync/sync/synchronizer.h"
 #include "dssync/sync/take_over.h"
@@ -24,7 +26,8 @@ namespace dssync {
 // Slices of one dtype that one round averages together.
 struct AveragingJob {
   std::size_t round = 0;
-  std::vector<at::Tensor> slices;
+  bool is_state = false;  // of the optimizer, where that travels apart from the parameters
+  std::vector<at::Tensor> slices{};
 };
 
 class AveragedSets {
@@ -45,13 +48,29 @@ class AveragedSets {
   bool looks_for_state(std::int64_t iteration) const;
   void adopt_state(std::int64_t iteration);
 
-  // The averages of this bucket start from the live values. Returns them, ordered by their rounds; slices of rounds
-  // that `is_averaged` refuses stay as they are.
-  std::vector<AveragingJob> prepare(std::size_t bucket, const ScheduleProgram& schedule, std::int64_t iteration,
-                                    const std::function<bool(std::size_t round)>& is_averaged);
+  // From now on parameters travel as differences to this; it moves with averages of everyone. The optimizer's state
+  // travels apart from them: it changes from one iteration to the next as much as it differs between workers, so that
+  // it has no use for a reference.
+  void refer_to(Reference& reference) { reference_ = &reference; }
 
-  // The averages of this bucket are done: their results become part of the live values. `on_move`, which may be empty,
-  // is told before how each slice of the parameters moves, where the rule knows.
+  // Live values that are borrowed may have changed; of this bucket.
+  void gather(std::size_t bucket);
+
+  enum class Turnout {
+    kNobody,  // averages, and slices stay as they are
+    kSome,
+    kEveryone,
+  };
+
+  // The averages of this bucket start from the live values, which were gathered. Returns them, ordered by their rounds.
+  std::vector<AveragingJob> prepare(std::size_t bucket, const ScheduleProgram& schedule, std::int64_t iteration,
+                                    const std::function<Turnout(std::size_t round)>& turnout);
+
+  // The averages of this bucket are done on all members, whatever this one does with their results.
+  void complete(std::size_t bucket);
+
+  // Their results become part of the live values. `on_move`, which may be empty, is told before how each slice of the
+  // parameters moves, where the rule knows. REQUIRES: completed.
   using OnMove = std::function<void(const FlatSlice& slice, const TakeOver::Move& move)>;
   void take_over(std::size_t bucket, const OnMove& on_move);
 
@@ -65,6 +84,7 @@ class AveragedSets {
     int period = 1;                                   // of ScheduleProgram::slices
     std::vector<std::vector<FlatSlice>> stretches{};  // by bucket: where its tensors are
     std::vector<std::vector<FlatSlice>> prepared{};   // by bucket: whose averages were started last
+    std::vector<std::vector<FlatSlice>> common{};     // those of them that are everyone's
   };
 
   void add_set(TensorSet& tensors, const std::vector<std::size_t>& parameters, int period, bool never_negative);
@@ -75,6 +95,7 @@ class AveragedSets {
   const std::vector<Bucket> buckets_;
   const SyncOptions& options_;
   const MakeRule make_rule_;
+  Reference* reference_ = nullptr;      // null: values travel themselves
   std::vector<std::size_t> bucket_of_;  // by parameter
   std::vector<Set> sets_;               // the parameters first
   std::vector<std::unique_ptr<TensorSet>> state_;

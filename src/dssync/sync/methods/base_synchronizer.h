@@ -91,6 +91,9 @@ class BaseSynchronizer : public Synchronizer {
   Engine engine_;
   SyncMetrics metrics_;
 
+  // Hands rank 0's values of these tensors to all. Collective.
+  void take_over_from_rank_0(const std::vector<at::Tensor>& tensors);
+
   // The one that averages everyone, by the cheaper of ring and hierarchy. Made when first needed; collective.
   const std::shared_ptr<const Chain>& everyone();
 
@@ -101,7 +104,6 @@ class BaseSynchronizer : public Synchronizer {
   void average_floating(const std::vector<NamedTensor>& tensors);
   template <typename Work>
   void outside_of_iterations(Work work);
-  void take_over_from_rank_0(const std::vector<at::Tensor>& tensors);
 
   Timeline* timeline_;
   std::shared_ptr<const Chain> everyone_;  // null: not made yet

@@ -28,6 +28,9 @@ class Bsp final : public BaseSynchronizer {
 
   double consolidate_parameters() override { return 0; }  // replicas are equal at all times
 
+  void add_state(SyncState& state) const override { gradients_.save(state.tensors); }
+  void take_state(const SyncState& state) override { gradients_.restore(state.tensors); }
+
  private:
   std::shared_ptr<const Chain> make_chain(Method method) {
     ChainBuilder builder(world_, topology_);

@@ -18,6 +18,7 @@
 #include "dssync/live/adaptation.h"
 #include "dssync/method/choose_plan.h"
 #include "dssync/method/overlap.h"
+#include "dssync/planner/codec_error.h"
 #include "dssync/planner/cost.h"
 #include "dssync/planner/exact_inside.h"
 #include "dssync/sync/disagreement_meter.h"
@@ -28,6 +29,7 @@
 #include "dssync/sync/optimizers/gradient_noise.h"
 #include "dssync/sync/optimizers/inferred_momentum.h"
 #include "dssync/sync/optimizers/noise_correction.h"
+#include "dssync/sync/reference.h"
 #include "dssync/sync/take_over.h"
 
 namespace dssync {
@@ -45,9 +47,18 @@ Plan plan_of_local_sgd(const Group& everyone, const Topology& topology, double b
   return plan;
 }
 
+// From inside hosts outwards.
+std::string text_of(const Codecs& codecs) {
+  constexpr int kLevels = 8;
+  std::vector<std::string> names;
+  for (int level = 0; level < kLevels; ++level) names.emplace_back(name_of(codecs.at(level)));
+  return fmt::format("{}", fmt::join(names, " "));
+}
+
 std::vector<std::string> lines_of(const Plan& plan) {
   std::vector<std::string> lines = {fmt::format("{} shards", plan.shards)};
   if (!plan.replicas.empty()) lines.push_back(fmt::format("replicas {}", fmt::join(plan.replicas, " ")));
+  if (!plan.codecs.is_float32()) lines.push_back("codecs " + text_of(plan.codecs));
   for (const Round& round : plan.rounds) lines.push_back(fmt::format("round {}", fmt::join(round.groups, " ")));
   return lines;
 }
@@ -94,6 +105,7 @@ class DsSync final : public BaseSynchronizer {
     under_way_.resize(sets_->buckets().size());
     is_stepped_.resize(sets_->buckets().size());
     follow(make_plan_program(world_, plan, topology_, model_bytes()));
+    if (!program_->plan.codecs.is_float32()) refer_to_live_values();
     everyone();
     average_gradients_inside();
     correction_.emplace(independent_gradients());
@@ -158,6 +170,7 @@ class DsSync final : public BaseSynchronizer {
     if (overlap() == Overlap::kCombine && is_under_way()) give_up();
     if (overlap() == Overlap::kLayered && !is_awaited_) settle();
     if (adaptation_) follow_changes();
+    if (shares_reference_) share_reference();
     if (inside_ && has_one_backward_pass() && !inside_->has_begun()) inside_->begin(iteration());
     if (overlap() == Overlap::kCombine) {
       sets_->adopt_state(iteration());
@@ -201,6 +214,8 @@ class DsSync final : public BaseSynchronizer {
     const GradientNoise::Memory noise = noise_->memory();
     state.tensors.push_back({kNoise, noise.values});
     state.tensors.push_back({kNoiseCounts, noise.counts});
+    if (reference_) reference_->save(state.tensors);
+    if (inside_) inside_->save(state.tensors);
   }
 
   void take_state(const SyncState& state) override {
@@ -213,6 +228,15 @@ class DsSync final : public BaseSynchronizer {
       meter_->set_moves({moves.data_ptr<double>(), moves.data_ptr<double>() + moves.numel()});
     }
     if (noise.values.defined() && noise.counts.defined()) noise_->restore(noise);
+    if (reference_ && !reference_->restore(state.tensors)) reference_->move_to(parameters_.flats());
+    shares_reference_ = reference_.has_value();
+    if (inside_) inside_->restore(state.tensors);
+  }
+
+  double consolidate_parameters() override {
+    const double distance = BaseSynchronizer::consolidate_parameters();
+    if (reference_) reference_->move_to(parameters_.flats());
+    return distance;
   }
 
   void on_iteration_done(Seconds taken) override {
@@ -305,6 +329,7 @@ class DsSync final : public BaseSynchronizer {
 
   void follow(std::shared_ptr<const PlanProgram> program) {
     program_ = std::move(program);
+    has_common_round_ = has_reference(program_->plan.rounds);
     meter_.emplace(program_->plan.rounds.size(), planned_disagreement(), step_disagreement(replicas()));
     arrange();
   }
@@ -321,8 +346,37 @@ class DsSync final : public BaseSynchronizer {
     if (!change) return;
     settle();
     follow(std::move(change->program));
+    if (!reference_ && !program_->plan.codecs.is_float32()) {
+      refer_to_live_values();
+      shares_reference_ = true;
+    }
     record_change(change->why.explanation);
     changes_.push_back(std::move(change->why));
+  }
+
+  // Which all workers have, or take over from rank 0 before they are used.
+  void refer_to_live_values() {
+    parameters_.gather();
+    sets_->refer_to(reference_.emplace(parameters_.flats()));
+  }
+
+  void share_reference() {
+    shares_reference_ = false;
+    if (world_.size() > 1) take_over_from_rank_0(reference_->tensors());
+  }
+
+  AveragedSets::Turnout turnout_of(std::size_t round) {
+    if (chain_of(round)->empty()) return AveragedSets::Turnout::kNobody;
+    const bool is_common = warming_up() || program_->plan.rounds[round].groups.size() == 1;
+    return is_common ? AveragedSets::Turnout::kEveryone : AveragedSets::Turnout::kSome;
+  }
+
+  // Without rounds of everyone differences to the reference grow, and the optimizer's state has none: short codecs
+  // would take too much from them.
+  Travel travel_of(std::size_t bucket, const AveragingJob& job) const {
+    const bool is_small = has_common_round_ && !job.is_state;
+    return {.label = (bucket << 32U) | (job.round << 1U) | (job.is_state ? 1U : 0U),
+            .shortest = is_small ? Codec::kInt4 : Codec::kBfloat16};
   }
 
   bool warming_up() const { return iteration() < options_.warmup_iterations; }
@@ -346,16 +400,18 @@ class DsSync final : public BaseSynchronizer {
   void start(std::size_t bucket) {
     is_dropped_ = false;
     started_at_ = iteration();
-    std::vector<AveragingJob> jobs = sets_->prepare(bucket, program_->schedule, iteration(),
-                                                    [this](std::size_t round) { return !chain_of(round)->empty(); });
+    sets_->gather(bucket);
     const Bucket& stretch = sets_->buckets()[bucket];
     moves_.note(bucket, {stretch.flat, stretch.begin, stretch.end});
+    std::vector<AveragingJob> jobs = sets_->prepare(bucket, program_->schedule, iteration(),
+                                                    [this](std::size_t round) { return turnout_of(round); });
     std::stable_sort(jobs.begin(), jobs.end(), [this](const AveragingJob& a, const AveragingJob& b) {
       return chain_of(a.round)->urgency > chain_of(b.round)->urgency;
     });
     UnderWay& started = under_way_[bucket].emplace();
     for (const AveragingJob& job : jobs) {
-      started.averages.push_back(engine_.average(job.slices, chain_of(job.round), iteration(), together()));
+      started.averages.push_back(
+          engine_.average(job.slices, chain_of(job.round), iteration(), together(), travel_of(bucket, job)));
     }
     for (const std::size_t parameter : stretch.parameters) started.versions.push_back(version_of(parameter));
     if (infers_momentum()) started.steps = replica_.adam_steps(stretch.parameters);
@@ -365,6 +421,7 @@ class DsSync final : public BaseSynchronizer {
   void finish(std::size_t bucket) {
     if (!under_way_[bucket]->averages.empty()) {
       wait(under_way_[bucket]->averages);
+      sets_->complete(bucket);
       if (!is_dropped_) check_unchanged(bucket);
       if (!is_dropped_) take_over(bucket);
     }
@@ -429,6 +486,7 @@ class DsSync final : public BaseSynchronizer {
     }
     wait();
     for (std::size_t bucket = 0; bucket < under_way_.size(); ++bucket) {
+      sets_->complete(bucket);
       if (!is_dropped_) take_over(bucket);
       under_way_[bucket].reset();
     }
@@ -508,6 +566,9 @@ class DsSync final : public BaseSynchronizer {
   std::vector<std::size_t> every_parameter_;               // by index
   std::unordered_map<const void*, std::size_t> index_of_;  // by parameter
   std::optional<AveragedSets> sets_;
+  std::optional<Reference> reference_;              // where plans have, or had, codecs
+  bool shares_reference_ = false;                   // rank 0's has to be handed to the others
+  bool has_common_round_ = true;                    // everyone averages in some round of the plan
   std::vector<std::optional<UnderWay>> under_way_;  // by bucket
   bool is_dropped_ = false;                         // what is under way is of no use
   std::vector<std::size_t> order_;                  // of buckets that are stepped early

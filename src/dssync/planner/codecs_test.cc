@@ -1,0 +1,28 @@
+#include "dssync/planner/codecs.h"
+
+#include <gtest/gtest.h>
+
+namespace dssync {
+namespace {
+
+TEST(CodecsTest, TheLastLevelStandsForThoseBeyond) {
+  const Codecs codecs({Codec::kFloat32, Codec::kInt8, Codec::kInt4});
+  EXPECT_EQ(codecs.at(0), Codec::kFloat32);
+  EXPECT_EQ(codecs.at(1), Codec::kInt8);
+  EXPECT_EQ(codecs.at(2), Codec::kInt4);
+  EXPECT_EQ(codecs.at(9), Codec::kInt4);
+  EXPECT_FALSE(codecs.is_float32());
+}
+
+TEST(CodecsTest, WhatMeansTheSameIsEqual) {
+  EXPECT_EQ(Codecs(), Codecs({Codec::kFloat32, Codec::kFloat32}));
+  EXPECT_TRUE(Codecs(Codec::kFloat32).is_float32());
+  EXPECT_EQ(Codecs(), Codecs(Codec::kFloat32, 5e8)) << "nothing is encoded";
+  EXPECT_NE(Codecs(Codec::kInt4), Codecs(Codec::kInt4, 5e8));
+  EXPECT_EQ(Codecs().at(3), Codec::kFloat32);
+  EXPECT_EQ(Codecs(Codec::kInt4), Codecs({Codec::kInt4, Codec::kInt4, Codec::kInt4}));
+  EXPECT_NE(Codecs(Codec::kInt4), Codecs({Codec::kFloat32, Codec::kInt4}));
+}
+
+}  // namespace
+}  // namespace dssync
