@@ -105,11 +105,7 @@ void check_limit(const SyncOptions& options, const std::vector<Method>& methods,
     return;
   }
   if (options.group_limit == 0) return;
-  const std::vector<Group> replicas = choose_replicas(topology, {.bytes = bytes,
-                                                                 .disagreement = options.disagreement,
-                                                                 .group_limit = options.group_limit,
-                                                                 .exact_inside = options.exact_inside});
-  Planner planner(topology, bytes, options.group_limit, replicas);
+  Planner planner = planner_for(topology, plan_request(bytes, options));
   best_or_explain(planner, options.disagreement, options.group_limit);
 }
 

@@ -46,12 +46,11 @@ PlanReport make_report(const PlanOptions& options, const ReadResult& input) {
   const PatienceNote note("dssync plan: planning ...");
   const auto bytes = static_cast<double>(options.bytes);
   const bool published = options.schedule == "published";
-  const std::vector<Group> replicas = choose_replicas(input.topology, {.bytes = bytes,
-                                                                       .disagreement = options.disagreement,
-                                                                       .group_limit = options.group_limit,
-                                                                       .published = published,
-                                                                       .exact_inside = options.exact_inside});
-  Planner planner(input.topology, bytes, options.group_limit, replicas);
+  Planner planner = planner_for(input.topology, {.bytes = bytes,
+                                                 .disagreement = options.disagreement,
+                                                 .group_limit = options.group_limit,
+                                                 .published = published,
+                                                 .exact_inside = options.exact_inside});
   PlanReport report;
   report.source = options.topology;
   report.notes = input.notes;

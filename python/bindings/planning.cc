@@ -29,12 +29,11 @@ std::vector<std::string> worker_names(const Topology& topology) {
 PlanOnNetwork make_plan(const Topology& topology, double bytes, double disagreement, int group_limit, bool published,
                         const std::string& exact_inside) {
   const py::gil_scoped_release release;
-  const std::vector<Group> replicas = choose_replicas(topology, {.bytes = bytes,
-                                                                 .disagreement = disagreement,
-                                                                 .group_limit = group_limit,
-                                                                 .published = published,
-                                                                 .exact_inside = exact_inside_from_name(exact_inside)});
-  Planner planner(topology, bytes, group_limit, replicas);
+  Planner planner = planner_for(topology, {.bytes = bytes,
+                                           .disagreement = disagreement,
+                                           .group_limit = group_limit,
+                                           .published = published,
+                                           .exact_inside = exact_inside_from_name(exact_inside)});
   return {published ? planner.published() : planner.require(disagreement), topology};
 }
 

@@ -16,15 +16,6 @@ double missed_by(Overlap overlap, const std::vector<Group>& replicas, int worker
   return overlap == Overlap::kCombine ? step_disagreement(count) : 0;
 }
 
-std::vector<Group> replicas_for(const Topology& topology, double bytes, const SyncOptions& options) {
-  return choose_replicas(topology, {.bytes = bytes,
-                                    .disagreement = options.disagreement,
-                                    .group_limit = options.group_limit,
-                                    .published = options.published,
-                                    .exact_inside = options.exact_inside,
-                                    .backward = options.compute * (1 - kForwardPart)});
-}
-
 double seconds_of(const PlanChoice& choice, SyncOptions options, const Topology& topology) {
   options.overlap = choice.overlap;
   const Cost& inside = choice.plan.inside;
@@ -32,6 +23,15 @@ double seconds_of(const PlanChoice& choice, SyncOptions options, const Topology&
 }
 
 }  // namespace
+
+PlanRequest plan_request(double bytes, const SyncOptions& options) {
+  return {.bytes = bytes,
+          .disagreement = options.disagreement,
+          .group_limit = options.group_limit,
+          .published = options.published,
+          .exact_inside = options.exact_inside,
+          .backward = options.compute * (1 - kForwardPart)};
+}
 
 double missed_disagreement(Overlap overlap, const Plan& plan, int workers) {
   return missed_by(overlap, plan.replicas, workers);
@@ -42,7 +42,7 @@ double total_disagreement(Overlap overlap, const Plan& plan, int workers) {
 }
 
 PlanChoice choose_plan(const Topology& topology, double bytes, const SyncOptions& options, bool can_step_early) {
-  const std::vector<Group> replicas = replicas_for(topology, bytes, options);
+  const std::vector<Group> replicas = choose_replicas(topology, plan_request(bytes, options));
   Planner planner(topology, bytes, options.group_limit, replicas);
   PlanChoice choice{resolve(options.overlap, can_step_early), {}};
   if (options.published) {

@@ -19,6 +19,9 @@ double missed_disagreement(Overlap overlap, const Plan& plan, int workers);
 // The S that replicas really have.
 double total_disagreement(Overlap overlap, const Plan& plan, int workers);
 
+// What the options ask a planner for, for a vector of so many bytes.
+PlanRequest plan_request(double bytes, const SyncOptions& options);
+
 // For a vector of so many bytes. Where the mode is left to choose, and options.compute says how long an iteration
 // computes, the fastest mode is taken whose total S is within the limit; without it, the one that adds nothing to S.
 // `can_step_early` as for resolve(). Throws InputError where no plan is within the limit.

@@ -71,8 +71,8 @@ TEST(MethodCostTest, ComputingHidesWhatTheMethodOverlaps) {
   EXPECT_DOUBLE_EQ(with(Method::kDsSync, Overlap::kInLine, 3), 8);
   EXPECT_DOUBLE_EQ(with(Method::kDsSync, Overlap::kCombine, 3), 5);
   EXPECT_DOUBLE_EQ(with(Method::kLocalSgd, Overlap::kCombine, 6), 6);
-  // An eighth of the 5 seconds is left after the backward pass.
-  EXPECT_DOUBLE_EQ(with(Method::kDsSync, Overlap::kLayered, 30), 30 + 5.0 / 8);
+  // A sixteenth of the 5 seconds is left after the backward pass.
+  EXPECT_DOUBLE_EQ(with(Method::kDsSync, Overlap::kLayered, 30), 30 + 5.0 / 16);
 }
 
 // Three seconds of gradients: hidden by a backward pass of four, one visible behind one of two.

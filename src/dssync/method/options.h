@@ -43,7 +43,9 @@ struct SyncOptions {
   bool published = false;  // the paper's schedule instead of the fastest one
   // Gradients are averaged inside of these regions in every iteration; each is one replica of the plan.
   ExactInside exact_inside{};
-  Seconds compute{0};  // of an iteration, where it is known beforehand: what exact regions hide behind
+  // What an iteration computes, where that is known beforehand; otherwise 0. Averages hide behind it: kAuto goes by it,
+  // of regions (behind its backward pass) and of `overlap`.
+  Seconds compute{0};
   bool adapt = false;  // watch the links while training, and plan again where that pays (docs/adaptation.md)
   bool steer = false;  // with adapt: `disagreement` is the most, less is allowed while steps are large
   Overlap overlap = Overlap::kAuto;

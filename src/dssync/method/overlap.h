@@ -33,14 +33,14 @@ inline constexpr double kForwardPart = 1.0 / 3;
 
 // Buckets that a large model is cut into: the backward pass does not hide the last of them, and each takes messages of
 // its own.
-inline constexpr std::size_t kMostBuckets = 8;
+inline constexpr std::size_t kMostBuckets = 16;
 
 // How many buckets a model of so many bytes has, whose averages take so long: each bucket is worth its messages.
 std::size_t buckets_of(double bytes, Seconds communication);
 
 // Buckets are numbered as the backward pass completes them, in equal steps; the forward pass needs them the other way
-// round. In which order to average them, so that the iteration takes least; as they are completed where there are more
-// than kMostBuckets.
+// round. In which order to average them, so that the iteration takes least, or hardly more; as they are completed where
+// there are more than kMostBuckets.
 std::vector<std::size_t> order_of_averages(std::size_t buckets, Seconds compute, Seconds communication);
 
 // What a layered iteration takes: computing, and then the average of the last bucket, which nothing hides; or all

@@ -89,4 +89,8 @@ std::vector<Group> choose_replicas(const Topology& topology, const PlanRequest& 
   return {};
 }
 
+Planner planner_for(const Topology& topology, const PlanRequest& request) {
+  return Planner(topology, request.bytes, request.group_limit, choose_replicas(topology, request));
+}
+
 }  // namespace dssync

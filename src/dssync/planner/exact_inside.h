@@ -46,4 +46,7 @@ struct PlanRequest {
 // iteration does not become longer. Throws InputError as Planner does.
 std::vector<Group> choose_replicas(const Topology& topology, const PlanRequest& request);
 
+// A planner with these replicas. Whoever asks for a plan without naming replicas asks here.
+Planner planner_for(const Topology& topology, const PlanRequest& request);
+
 }  // namespace dssync
