@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import logging
+import operator
 import weakref
 from datetime import timedelta
 from types import TracebackType
@@ -144,6 +145,7 @@ class DivideShuffle:
         self._parameters: NamedTensors = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
         self._frozen: NamedTensors = [(name, p) for name, p in model.named_parameters() if not p.requires_grad]
         self._buffers: NamedTensors = list(model.named_buffers())
+        self._held = self._optimizers.held()
         self._states: Optional[List[Any]] = None  # of the optimizers, once the engine averages what is in them
         self._bound: List[Tuple[torch.Tensor, str, torch.Tensor]] = []  # parameter, kind, tensor that the engine averages
         self._world, device = join([*model.named_parameters(), *self._buffers], self._timeout)
@@ -489,11 +491,9 @@ class DivideShuffle:
 
     def _bind_again(self) -> None:
         """After model.to() or parameter.data = ...: the new values go to where the engine averages them."""
-        held = {id(p) for p in self._optimizers.held()}
-        known = {id(p) for _, p in self._parameters}
-        frozen = {id(p) for _, p in self._frozen}
-        if not known <= held or any(key not in known and key not in frozen for key in held):
-            raise self._change()
+        held = self._optimizers.held()
+        if len(held) != len(self._held) or not all(map(operator.is_, held, self._held)):
+            self._check_held(held)
         is_moved = False
         for (_, parameter), place in zip(self._parameters, self._places):
             if parameter.data_ptr() == place.data_ptr():
@@ -506,6 +506,12 @@ class DivideShuffle:
             is_moved = True
         if is_moved:
             self._loads.seen = True
+
+    def _check_held(self, held: List[torch.Tensor]) -> None:
+        now, trained = {id(p) for p in held}, {id(p) for _, p in self._parameters}
+        if not trained <= now or not now <= trained | {id(p) for _, p in self._frozen}:
+            raise self._change()
+        self._held = held
 
     def _check_model(self) -> None:
         known = {id(p) for _, p in [*self._parameters, *self._frozen]}

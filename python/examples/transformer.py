@@ -15,7 +15,7 @@ torch.manual_seed(options.seed)
 text, model, report = Text(options.seed), Transformer(), Report(options)
 optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, betas=(0.9, 0.95), weight_decay=0.05)
 scheduler = schedule(optimizer, options.steps)
-sync = dssync.DivideShuffle(model, optimizer, topology=options.topology, attach=True)
+sync = dssync.DivideShuffle(model, optimizer, topology=options.topology, disagreement=options.disagreement, attach=True)
 for step in range(1, options.steps + 1):
     optimizer.zero_grad()
     loss_of(model, *text.batch()).backward()
