@@ -52,6 +52,13 @@ TEST(PiecesTest, PiecesOfAPipelineAreWorthTheirCosts) {
   EXPECT_EQ(cut_into_pieces({10'000}, kFloat, slow, Seconds(0)), two);
 }
 
+// What counts is what a message has on the wire: an eighth of the bytes is worth half as many pieces here.
+TEST(PiecesTest, AreLongerInFewerBits) {
+  const ChainShape coded{.phases = 3, .seconds_per_byte = 1e-7, .wire_share = 0.125};
+  EXPECT_EQ(cut_into_pieces({50'000}, kFloat, coded, Seconds(0)).pieces.size(), 2U);
+  EXPECT_TRUE(cut_into_pieces({65536, 65536}, kFloat, coded, Seconds(0)).is_joined);
+}
+
 TEST(PiecesTest, NothingGivesNoPieces) {
   EXPECT_TRUE(cut_into_pieces({}, kFloat, kRing, Seconds(0)).pieces.empty());
   EXPECT_TRUE(cut_into_pieces({0}, kFloat, kPipeline, Seconds(0)).pieces.empty());

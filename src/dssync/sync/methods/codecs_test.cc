@@ -108,6 +108,20 @@ INSTANTIATE_TEST_SUITE_P(
                       CodedSetting{Codec::kInt4, Overlap::kLayered}),
     [](const auto& setting) { return std::string(name_of(setting.param.codec)) + name_of(setting.param.overlap); });
 
+TEST(CodedSyncTest, LayeredAveragesLeaveTheBitsOfAveragesInLine) {
+  std::vector<at::Tensor> results;
+  for (const Overlap overlap : {Overlap::kInLine, Overlap::kLayered}) {
+    NoisyRun setting;
+    setting.options.plan = small_plan(Codec::kInt4);
+    setting.options.plan->shards = 3;
+    setting.options.overlap = overlap;
+    train_on_noise(setting, [&](int iteration, const std::vector<at::Tensor>& replicas) {
+      if (iteration + 1 == setting.iterations) results.push_back(at::stack(replicas).clone());
+    });
+  }
+  EXPECT_TRUE(at::equal(results[0], results[1]));
+}
+
 // Differences travel: however large values are, rounding adds what the noise asks for.
 TEST(CodedSyncTest, ErrorsDoNotGrowWithTheValues) {
   std::vector<double> results;
