@@ -55,8 +55,9 @@ WORKLOADS = {
 
 METHODS = {
     BASELINE: ["--method", "bsp-ring"],
-    "ds-sync": ["--method", "ds-sync"],
-    "ds-sync-uncorrected": ["--method", "ds-sync", "--no-noise-correction"],
+    "ds-sync": ["--method", "ds-sync", "--no-adapt"],  # a busy machine must not change the plan
+    "ds-sync-exact-racks": ["--method", "ds-sync", "--no-adapt", "--exact-inside", "rack"],
+    "ds-sync-uncorrected": ["--method", "ds-sync", "--no-adapt", "--no-noise-correction"],
     "published": ["--method", "ds-sync", "--schedule", "published"],
     "local-sgd": ["--method", "local-sgd"],
     "local-sgd-uncorrected": ["--method", "local-sgd", "--no-noise-correction"],
@@ -231,7 +232,7 @@ def variant(text):
     if not name or not equals:
         raise argparse.ArgumentTypeError(f"expected NAME=FLAGS, but found {text!r}")
     words = shlex.split(flags)
-    return name, words if "--method" in words else ["--method", "ds-sync", *words]
+    return name, words if "--method" in words else ["--method", "ds-sync", "--no-adapt", *words]
 
 
 def main():

@@ -78,7 +78,8 @@ CLI::App* add_plan(CLI::App& app, PlanOptions& options) {
   add_parsed(*verb, "--bytes", options.bytes, parse_bytes, "Plan for parameters of this size (default 8MB)")
       ->type_name("SIZE");
   add_parsed(*verb, "--disagreement", options.disagreement, parse_nonnegative,
-             "Let replicas disagree by at most S; 0 is an exact all-reduce in every iteration (default 0.5)")
+             fmt::format("Let replicas disagree by at most S; 0 is an exact all-reduce in every iteration (default {})",
+                         kDefaultDisagreement))
       ->type_name("S");
   add_parsed(*verb, "--group-limit", options.group_limit, whole_number_from(2),
              "Let at most G workers average with each other, at least 2 (default: no limit)")

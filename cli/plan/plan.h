@@ -16,7 +16,7 @@ namespace dssync::cli {
 struct PlanOptions {
   std::string topology;
   std::int64_t bytes = 8'000'000;
-  double disagreement = 0.5;
+  double disagreement = kDefaultDisagreement;
   int group_limit = 0;  // 0: none
   ExactInside exact_inside;
   std::string schedule = "auto";

@@ -61,6 +61,7 @@ py::dict to_dict(const Cost& cost, const Topology& topology) {
 }  // namespace
 
 void bind_planning(py::module_& module) {
+  module.attr("default_disagreement") = kDefaultDisagreement;
   py::class_<Topology>(module, "Topology")
       .def_property_readonly("workers", &Topology::workers)
       .def_property_readonly("names", &worker_names)

@@ -6,6 +6,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 import torch
 
 version: str
+default_disagreement: float
 
 class Error(RuntimeError):
     """Anything that dssync reports as a failure."""

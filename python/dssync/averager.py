@@ -12,7 +12,7 @@ from . import _dssync
 from ._dssync import InputError
 from ._joining import ends_with_program, join, telling_others
 from .divide_shuffle import DEFAULT_TIMEOUT, engine_options
-from .planning import AnyTopology, Plan, as_topology
+from .planning import DEFAULT_DISAGREEMENT, AnyTopology, Plan, as_topology
 
 
 class DivideShuffleAverager(ModelAverager):
@@ -27,7 +27,7 @@ class DivideShuffleAverager(ModelAverager):
     def __init__(
         self,
         topology: AnyTopology,
-        disagreement: float = 0.5,
+        disagreement: float = DEFAULT_DISAGREEMENT,
         warmup_steps: int = 0,
         plan: Optional[Plan] = None,
         group_limit: int = 0,

@@ -23,7 +23,7 @@ from ._joining import discovered, ends_with_program, join, telling_others
 from ._layers import PassCounter, can_step_in_parts, install, on_forward
 from ._optimizers import OneOrMore, Optimizers, state_kinds
 from ._steps import StepHooks, release
-from .planning import AnyTopology, Plan, Topology, as_topology
+from .planning import DEFAULT_DISAGREEMENT, AnyTopology, Plan, Topology, as_topology
 
 NamedTensors = List[Tuple[str, torch.Tensor]]
 StateOfOptimizer = List[Tuple[str, NamedTensors]]
@@ -63,7 +63,7 @@ class DivideShuffle:
         *,
         topology: AnyTopology,
         attach: bool = False,
-        disagreement: float = 0.5,
+        disagreement: float = DEFAULT_DISAGREEMENT,
         overlap: Overlap = "auto",
         adapt: bool = False,
         plan: Optional[Plan] = None,

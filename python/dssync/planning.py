@@ -11,6 +11,8 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 from . import _dssync
 from ._dssync import InputError
 
+DEFAULT_DISAGREEMENT = _dssync.default_disagreement
+
 __all__ = ["AnyTopology", "Cost", "Link", "Mixing", "Plan", "Round", "Topology", "as_topology", "plan"]
 
 
@@ -185,7 +187,7 @@ class Plan:
 def plan(
     topology: AnyTopology,
     bytes: Union[int, float, str] = "8MB",
-    disagreement: float = 0.5,
+    disagreement: float = DEFAULT_DISAGREEMENT,
     group_limit: int = 0,
     published: bool = False,
     exact_inside: str = "none",

@@ -32,7 +32,7 @@ namespace dssync {
 
 struct AdaptationOptions {
   double bytes = 0;           // of the model, with which groups are lowered
-  double disagreement = 0.5;  // the largest S allowed
+  double disagreement = kDefaultDisagreement;  // the largest S allowed
   int group_limit = 0;
   std::vector<Group> replicas{};   // of all plans, as Plan::replicas
   bool steer = false;              // the limit on S as well

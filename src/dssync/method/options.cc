@@ -92,7 +92,7 @@ std::vector<SyncOption> planning_options() {
        .get = [](const SyncOptions& options) { return options.disagreement; },
        .set = set_limit,
        .plans = true,
-       .flag = {"--disagreement", "S", "the largest S allowed (default 0.5)"}},
+       .flag = {"--disagreement", "S", fmt::format("the largest S allowed (default {})", kDefaultDisagreement)}},
       {.name = "group_limit",
        .methods = kPlanned,
        .get = [](const SyncOptions& options) { return std::int64_t{options.group_limit}; },

@@ -38,7 +38,7 @@ struct SyncOptions {
   Method method = Method::kDsSync;
   // ds-sync. Without a plan of its own it makes one from the topology, the model's bytes and the three lines below.
   std::optional<Plan> plan{};
-  double disagreement = 0.5;
+  double disagreement = kDefaultDisagreement;
   int group_limit = 0;
   bool published = false;  // the paper's schedule instead of the fastest one
   // Gradients are averaged inside of these regions in every iteration; each is one replica of the plan.

@@ -35,7 +35,7 @@ double visible_seconds(const Plan& plan, Seconds backward);
 // What a plan is made for.
 struct PlanRequest {
   double bytes = 0;
-  double disagreement = 0.5;
+  double disagreement = kDefaultDisagreement;
   int group_limit = 0;
   bool published = false;
   ExactInside exact_inside{};

@@ -15,6 +15,9 @@
 
 namespace dssync {
 
+// The largest S that is allowed where nobody says otherwise. docs/accuracy.md shows what it costs.
+inline constexpr double kDefaultDisagreement = 0.25;
+
 struct Plan {
   Schedule rounds;
   int shards = 1;
