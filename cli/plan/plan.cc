@@ -22,7 +22,7 @@ namespace dssync::cli {
 namespace {
 
 std::vector<LimitRow> compare_limits(Planner& planner, double chosen) {
-  std::vector<double> limits = {0, 0.1, 0.2, 0.5, 1, 2, chosen};
+  std::vector<double> limits = {0, 0.1, kDefaultDisagreement, 0.5, 1, 2, chosen};
   std::sort(limits.begin(), limits.end());
   limits.erase(std::unique(limits.begin(), limits.end()), limits.end());
   std::vector<LimitRow> result;

@@ -41,7 +41,7 @@ def test_answers_first(plan):
     assert "8 workers, 8 MB" in top
     assert "per iteration" in top and "as fast as bsp-hierarchical" in top
     assert "bottleneck: " in top
-    assert "within the limit of 0.5" in top
+    assert "within the limit of 0.25" in top
 
 
 def test_tells_of_exact_regions(plan):
@@ -86,13 +86,13 @@ def test_compares_limits(plan):
     rows = section(plan("--topology", TWO_RACKS, "--disagreement", "0.3"), "What another limit on S would bring")
     rows = rows.splitlines()[2:]
     limits = [float(line.lstrip(" ▶").split()[0]) for line in rows]
-    assert limits == [0, 0.1, 0.2, 0.3, 0.5, 1, 2]
+    assert limits == [0, 0.1, 0.25, 0.3, 0.5, 1, 2]
     assert [line for line in rows if "▶" in line] == [rows[3]]
 
 
 def test_says_which_limits_groups_cannot_meet(plan):
-    rows = section(plan("--topology", TWO_RACKS, "--group-limit", "2"), "What another limit on S would bring")
-    assert "0.2  not with groups of at most 2: the smallest S is 0.5" in rows
+    rows = section(plan("--topology", TWO_RACKS, "--group-limit", "2", "--disagreement", "0.5"), "What another limit on S would bring")
+    assert "0.25  not with groups of at most 2: the smallest S is 0.5" in rows
 
 
 def test_large_networks_stay_short(plan, tmp_path):
