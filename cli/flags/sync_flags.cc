@@ -116,7 +116,8 @@ Seconds predicted_iteration(const SyncOptions& options, const std::vector<Method
     SyncOptions own = options;
     own.method = method;
     // Nothing is planned for this: planning takes its time.
-    slowest = std::max(slowest, iteration_seconds(own, method_cost(method, topology, bytes, nullptr), compute));
+    slowest = std::max(
+        slowest, iteration_seconds(own, method_cost(method, topology, bytes, nullptr, own.codec_choice()), compute));
   }
   return Seconds(slowest);
 }

@@ -15,8 +15,10 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 std::vector<Group> chosen(const Topology& topology, const std::string& name, double backward = 0) {
-  return choose_replicas(topology,
-                         {.bytes = 1, .exact_inside = exact_inside_from_name(name), .backward = Seconds(backward)});
+  return choose_replicas(topology, {.bytes = 1,
+                                    .disagreement = 0.5,
+                                    .exact_inside = exact_inside_from_name(name),
+                                    .backward = Seconds(backward)});
 }
 
 TEST(ExactInsideTest, NamesLeadBack) {
