@@ -192,7 +192,7 @@ TEST(CodecsTest, SendOnlyTheBytesOfTheCodec) {
     run_ranks(4, [&](World& world) {
       const auto chain = chain_of(world, topology, lowering, 4);
       Engine engine(explained_by(world), nullptr);
-      engine.average(noise_of(world.rank(), kSize), chain, 0, Seconds(1000));  // in one piece
+      engine.average(noise_of(world.rank(), kSize), chain, 0, Seconds(1e9));  // in one piece
       require_done(engine.wait());
       EXPECT_EQ(engine.take_bytes_sent(), 2 * 3 * encoded_bytes(codec, kSize / 4));
     });

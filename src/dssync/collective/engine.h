@@ -46,8 +46,8 @@ void require_done(const std::vector<Outcome>& outcomes);
 
 // How an average travels, as far as its chain has codecs.
 struct Travel {
-  // Of what is averaged; the same on all workers. With the iteration it decides how values are rounded, so that a run
-  // can be repeated to the bit.
+  // Of what is averaged; the same on all members, and another one in other groups. With the iteration it decides how
+  // values are rounded, so that a run can be repeated to the bit.
   std::uint64_t label = 0;
   Codec shortest = Codec::kInt4;  // stages with a shorter one use this instead
   // Error feedback, for an average of one slice: like it. What encoding takes away from what this worker brings into

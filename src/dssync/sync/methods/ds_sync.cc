@@ -361,11 +361,20 @@ class DsSync final : public BaseSynchronizer {
     return is_common ? AveragedSets::Turnout::kEveryone : AveragedSets::Turnout::kSome;
   }
 
+  // The first worker of this worker's group: groups round independently of each other.
+  Rank first_of_group(std::size_t round) const {
+    for (const Group& group : program_->plan.rounds[round].groups) {
+      if (!warming_up() && std::find(group.begin(), group.end(), world_.rank()) != group.end()) return group.front();
+    }
+    return 0;
+  }
+
   // Without rounds of everyone differences to the reference grow, and the optimizer's state has none: short codecs
   // would take too much from them.
   Travel travel_of(std::size_t bucket, const AveragingJob& job) const {
     const bool is_small = has_common_round_ && !job.is_state;
-    return {.label = (bucket << 32U) | (job.round << 1U) | (job.is_state ? 1U : 0U),
+    const auto group = static_cast<std::uint64_t>(first_of_group(job.round));
+    return {.label = (group << 48U) | (bucket << 32U) | (job.round << 1U) | (job.is_state ? 1U : 0U),
             .shortest = is_small ? Codec::kInt4 : Codec::kBfloat16};
   }
 
