@@ -20,9 +20,9 @@ constexpr int kLanes = 16;
 using Floats = float __attribute__((vector_size(kLanes * sizeof(float))));
 using Bits = std::int32_t __attribute__((vector_size(kLanes * sizeof(float))));
 static_assert(kBlock % kLanes == 0);
-// So many blocks at once, so that what is worked out once per block is worked out for many at a time. A group of them
-// stays in the first cache between the pass that adds up and the one that corrects.
-constexpr std::int64_t kGroup = kLanes * kBlock;
+// What is worked out once per block is worked out for a group at a time. It stays in the first cache between the pass
+// that adds up and the one that corrects.
+static_assert(kGroup == kLanes * kBlock);
 
 // A guess at a root is off by so much of a factor.
 constexpr float kOfGuess = 0.703952253F;

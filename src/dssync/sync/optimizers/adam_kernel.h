@@ -20,6 +20,10 @@ struct AdamFigures {
 // be taken for signal. Longer blocks mix rows that have little in common (docs/noise.md compares them).
 inline constexpr std::int64_t kBlock = 64;
 
+// Values that are worked on together. Whoever cuts a tensor into parts cuts it at multiples of this, so that results do
+// not depend on the parts.
+inline constexpr std::int64_t kGroup = 16 * kBlock;
+
 // Adds to `values` what the step of everyone's mean gradient, -rate m' / sqrt(r v'), differs by; nothing where v' is
 // far below the square of epsilon. The results are the same to the bit on every CPU.
 void correct_adam_step(float* values, const float* first_moments, const float* second_moments, std::int64_t count,

@@ -5,6 +5,8 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <ATen/TensorIterator.h>
+#include <ATen/core/grad_mode.h>
 
 #include "dssync/sync/optimizers/adam_kernel.h"
 
@@ -14,7 +16,7 @@ namespace dssync {
 constexpr double kMostOfMean = 0.9;
 // Values for which another thread pays: as many as PyTorch's own element-wise loops take.
 constexpr std::int64_t kValuesPerThread = 32'768;
-static_assert(kValuesPerThread % kBlock == 0);
+static_assert(kValuesPerThread % kGroup == 0);
 
 AdamFigures figures_of(const AdamStep& step, int replicas) {
   // m' is a weighted mean of gradients, and has so much of their variance: the sum of its squared weights.
@@ -48,19 +50,36 @@ bool suits_kernel(const AdamStep& step) {
 
 namespace {
 
-// With as many threads as the optimizer's step. They part between blocks, so results do not depend on their number.
+// PyTorch's iterator walks over the groups, with as many threads as the optimizer's step.
+void correct_with_threads(const AdamStep& step, const AdamFigures& figures, std::int64_t groups) {
+  const auto starts = [groups](const at::Tensor& tensor) { return tensor.detach().as_strided({groups}, {kGroup}); };
+  const at::Tensor values = starts(step.parameter);
+  const at::Tensor first_moments = starts(step.first_moment);
+  const at::Tensor second_moments = starts(step.second_moment);
+  at::TensorIterator iterator = at::TensorIteratorConfig()
+                                    .set_check_mem_overlap(false)
+                                    .resize_outputs(false)
+                                    .add_output(values)
+                                    .add_input(first_moments)
+                                    .add_input(second_moments)
+                                    .build();
+  iterator.for_each(
+      [&figures](char** data, const std::int64_t* /*strides*/, std::int64_t count) {
+        correct_adam_step(reinterpret_cast<float*>(data[0]), reinterpret_cast<const float*>(data[1]),
+                          reinterpret_cast<const float*>(data[2]), count * kGroup, figures);
+      },
+      kValuesPerThread / kGroup);
+}
+
 void correct_with_kernel(const AdamStep& step, const AdamFigures& figures) {
-  auto* values = step.parameter.data_ptr<float>();
-  const auto* first_moments = step.first_moment.data_ptr<float>();
-  const auto* second_moments = step.second_moment.data_ptr<float>();
   const std::int64_t count = step.parameter.numel();
-  at::parallel_for(0, (count + kBlock - 1) / kBlock, kValuesPerThread / kBlock,
-                   [&](std::int64_t first_block, std::int64_t end_block) {
-                     const std::int64_t begin = first_block * kBlock;
-                     const std::int64_t end = std::min(end_block * kBlock, count);
-                     correct_adam_step(values + begin, first_moments + begin, second_moments + begin, end - begin,
-                                       figures);
-                   });
+  std::int64_t done = 0;
+  if (count >= 2 * kValuesPerThread && at::get_num_threads() > 1) {
+    done = count / kGroup * kGroup;
+    correct_with_threads(step, figures, count / kGroup);
+  }
+  correct_adam_step(step.parameter.data_ptr<float>() + done, step.first_moment.data_ptr<float>() + done,
+                    step.second_moment.data_ptr<float>() + done, count - done, figures);
 }
 
 // Elements as rows of blocks, in the order in which they lie in memory where there is one.
