@@ -172,8 +172,8 @@ void bind_training(py::module_& module) {
                                std::move(make_group));
            }),
            py::arg("store"), py::arg("liveness_connection").none(true), py::kw_only(), py::arg("rank"), py::arg("size"),
-           py::arg("timeout"), py::arg("run"), py::arg("attempt"), py::arg("number"),
-           py::arg("store_place").none(true), py::arg("make_group").none(true), WithoutGil())
+           py::arg("timeout"), py::arg("run"), py::arg("attempt"), py::arg("number"), py::arg("store_place").none(true),
+           py::arg("make_group").none(true), WithoutGil())
       .def_property_readonly("address", &World::address)
       .def("agree", &World::agree, WithoutGil())
       .def("report_failure", &World::report_failure, WithoutGil())
