@@ -15,5 +15,7 @@ def use(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> float:
         sync.step()
         seconds += sync.metrics["sync_seconds"]
         sync.load_state_dict(sync.state_dict())
+    attached = dssync.DivideShuffle(model, [optimizer], topology={"hosts": [{"name": "h[0-3]"}]}, attach=True, overlap="layered")
+    seconds += attached.consolidate(also=[model], state=True) + dssync.Topology.flat(8, nic="10Gbps").workers
     dssync.DivideShuffleAverager("network.yaml").average_parameters(model.parameters())
     return seconds

@@ -70,8 +70,8 @@ struct Replica {
   Normalizing normalizing = Normalizing::kUnknown;
   // Of kAdam: the last steps of these parameters (by index), but for those that have made none.
   std::function<std::vector<AdamStep>(const std::vector<std::size_t>& parameters)> adam_steps{};
-  // Whether gradients are complete after one backward pass, asked in before_forward(); empty: they are. Otherwise nobody
-  // looks at them before after_backward().
+  // Whether gradients are complete after one backward pass, asked in before_forward(); empty: they are. Otherwise
+  // nobody looks at them before after_backward().
   std::function<bool()> has_one_backward_pass{};
   // Of the parameters and of the optimizer's state.
   Storage storage = Storage::kOwned;
