@@ -97,7 +97,7 @@ void PrintTo(const Example& example, std::ostream* out) { *out << example.file; 
 
 class ExampleTest : public ::testing::TestWithParam<Example> {};
 
-int levels_of(const Topology& topology) {
+int depth_of(const Topology& topology) {
   std::vector<int> level(topology.nodes().size(), 1);
   int most = 0;
   for (std::size_t id = 0; id < level.size(); ++id) {
@@ -115,7 +115,7 @@ TEST_P(ExampleTest, IsReadAsDescribed) {
   const Example& example = GetParam();
   const ReadResult result = read_topology(kExamples / example.file);
   EXPECT_EQ(result.topology.workers(), example.workers);
-  EXPECT_EQ(levels_of(result.topology), example.levels);
+  EXPECT_EQ(depth_of(result.topology), example.levels);
   EXPECT_EQ(result.notes.empty(), std::string(example.file).ends_with(".yaml"));
 }
 
