@@ -22,7 +22,7 @@ Topology network(int workers) {
                                200 * kGigabit);
 }
 
-void plan(benchmark::State& state, int group_limit) {
+void plan(benchmark::State& state, int group_limit, const CodecChoice& codecs = {}) {
   const Topology topology = network(static_cast<int>(state.range(0)));
   if (topology.workers() != state.range(0)) {
     state.SkipWithError("the network has another number of workers");
@@ -33,7 +33,7 @@ void plan(benchmark::State& state, int group_limit) {
   for (auto _ : state) {
     bench::reset_peak();
     const std::size_t before = bench::allocated_bytes();
-    Planner planner(topology, 8e6, group_limit);
+    Planner planner(topology, 8e6, group_limit, {}, codecs);
     const std::optional<Plan> found = planner.best(0.5);
     seconds = found ? found->cost.seconds_per_iteration : 0;
     most = bench::peak_bytes() - before;
@@ -43,9 +43,11 @@ void plan(benchmark::State& state, int group_limit) {
 }
 
 void plan_without_limit(benchmark::State& state) { plan(state, 0); }
+void plan_with_codecs(benchmark::State& state) { plan(state, 0, {std::nullopt, 1e11}); }
 void plan_groups_of_8(benchmark::State& state) { plan(state, 8); }
 
 BENCHMARK(plan_without_limit)->Unit(benchmark::kMillisecond)->Arg(64)->Arg(512)->Arg(4096)->Arg(16384);
+BENCHMARK(plan_with_codecs)->Unit(benchmark::kMillisecond)->Arg(64)->Arg(512)->Arg(4096)->Arg(16384);
 BENCHMARK(plan_groups_of_8)->Unit(benchmark::kMillisecond)->Arg(64)->Arg(512)->Arg(4096);
 
 }  // namespace

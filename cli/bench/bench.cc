@@ -15,11 +15,11 @@ namespace {
 constexpr const char* kMeasuringGroup = "Measuring";
 constexpr const char* kBenchOutputGroup = "Output";
 
-std::vector<Method> parse_methods(const std::string& text) {
-  std::vector<Method> methods;
+std::vector<BenchmarkedMethod> parse_methods(const std::string& text) {
+  std::vector<BenchmarkedMethod> methods;
   std::istringstream names(text);
   for (std::string name; std::getline(names, name, ',');) {
-    const Method method = method_from_name(name);
+    const BenchmarkedMethod method = benchmarked_method_from_name(name);
     if (std::find(methods.begin(), methods.end(), method) != methods.end()) {
       throw InputError(fmt::format("{} stands there twice", name));
     }
@@ -35,7 +35,8 @@ void add_bench_flags(CLI::App& app, BenchCommand& command) {
   BenchmarkOptions& benchmark = command.benchmark;
   add_network_flags(app, command.network, kWorkersGroup);
   app.add_option("--methods", command.methods,
-                 fmt::format("Compare these methods, separated by commas: of {} (default {})",
+                 fmt::format("Compare these methods, separated by commas: of {}; a method may carry its codec, as in "
+                             "ds-sync:int4 (default {})",
                              fmt::join(method_names(), ", "), command.methods))
       ->type_name("NAMES")
       ->group(kMeasuringGroup);
@@ -70,7 +71,12 @@ void resolve_flags(const CLI::App& app, BenchCommand& command) {
   } catch (const InputError& error) {
     throw InputError(fmt::format("--methods: {}", error.what()));
   }
-  complete_sync_options(app, command.sync, command.benchmark.methods);
+  std::vector<Method> methods;
+  for (const BenchmarkedMethod& method : command.benchmark.methods) {
+    methods.push_back(method.method);
+    check(options_of(method, command.sync));
+  }
+  complete_sync_options(app, command.sync, methods);
   command.benchmark.sync = command.sync;
   // What is measured is one vector; an optimizer's state would come on top of it.
   command.benchmark.sync.state = StateTreatment::kLocal;

@@ -1,5 +1,6 @@
 #include "bench/bench_run.h"
 
+#include <algorithm>
 #include <optional>
 
 #include <fmt/format.h>
@@ -52,11 +53,18 @@ int run_bench(const BenchCommand& command) {
   const KnownNetwork network = read_network(command.network, own, kBench);
   const BenchmarkOptions& options = command.benchmark;
   if (network.topology) {
-    check_limit(command.sync, options.methods, *network.topology, static_cast<double>(options.bytes));
+    for (const BenchmarkedMethod& method : options.methods) {
+      check_limit(options_of(method, command.sync), {method.method}, *network.topology,
+                  static_cast<double>(options.bytes));
+    }
   }
   const Prediction prediction = [&](const Topology& topology) {
-    return predicted_iteration(command.sync, options.methods, topology, static_cast<double>(options.bytes),
-                               options.compute);
+    Seconds slowest{0};
+    for (const BenchmarkedMethod& method : options.methods) {
+      slowest = std::max(slowest, predicted_iteration(options_of(method, command.sync), {method.method}, topology,
+                                                      static_cast<double>(options.bytes), options.compute));
+    }
+    return slowest;
   };
   return run_workers(
       kBench, command.network, network, own, prediction,

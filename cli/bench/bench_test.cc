@@ -33,13 +33,25 @@ std::string complaint(const std::vector<std::string>& arguments) {
 }
 
 TEST(BenchFlagsTest, ReadsMethodsAndQuantities) {
-  const BenchCommand command =
-      parsed({"--workers", "4", "--methods", "ps,ds-sync", "--bytes", "1MB", "--compute", "50ms", "--overlap",
-              "layered"});
-  EXPECT_EQ(command.benchmark.methods, (std::vector<Method>{Method::kPs, Method::kDsSync}));
+  const BenchCommand command = parsed(
+      {"--workers", "4", "--methods", "ps,ds-sync", "--bytes", "1MB", "--compute", "50ms", "--overlap", "layered"});
+  EXPECT_EQ(command.benchmark.methods, (std::vector<BenchmarkedMethod>{{Method::kPs}, {Method::kDsSync}}));
   EXPECT_EQ(command.benchmark.bytes, 1'000'000);
   EXPECT_DOUBLE_EQ(command.benchmark.compute.count(), 0.05);
   EXPECT_EQ(command.benchmark.sync.overlap, Overlap::kLayered);
+}
+
+TEST(BenchFlagsTest, AMethodMayCarryItsCodec) {
+  const BenchCommand command = parsed({"--methods", "bsp-ring:float32,ds-sync,ds-sync:int4", "--codec", "int8"});
+  const std::vector<BenchmarkedMethod>& methods = command.benchmark.methods;
+  ASSERT_EQ(methods.size(), 3U);
+  EXPECT_EQ(name_of(methods[2]), "ds-sync:int4");
+  EXPECT_EQ(options_of(methods[0], command.sync).codec_choice().codec, Codec::kFloat32);
+  EXPECT_EQ(options_of(methods[1], command.sync).codec_choice().codec, Codec::kInt8);
+  EXPECT_EQ(options_of(methods[2], command.sync).codec_choice().codec, Codec::kInt4);
+  EXPECT_NE(complaint({"--methods", "ds-sync:int4,ds-sync:int4"}).find("twice"), std::string::npos);
+  EXPECT_NE(complaint({"--methods", "ds-sync:int2"}).find("--methods: expected one of auto"), std::string::npos);
+  EXPECT_NE(complaint({"--methods", "asp:int4"}).find("asp sends changes of parameters as float32"), std::string::npos);
 }
 
 TEST(BenchFlagsTest, NamesWhatIsWrong) {
@@ -61,7 +73,7 @@ TEST(BenchReportTest, SpreadIsMedianLeastAndMost) {
 
 BenchReport example(const Topology& topology) {
   MethodFigures method;
-  method.method = Method::kBspRing;
+  method.method = {Method::kBspRing};
   method.iterations = 10;
   method.seconds = {2, 4, 3};
   method.predicted_seconds = 2;
@@ -120,7 +132,8 @@ TEST(BenchFlagsTest, TheTimeoutFollowsThePrediction) {
   const auto timeout = [&](double bytes_per_second) {
     return timeout_of(command.network, {2, flat_network(2, Bandwidth{bytes_per_second}), {}},
                       [&](const Topology& topology) {
-                        return predicted_iteration(command.sync, command.benchmark.methods, topology, 8e6, Seconds(0));
+                        return predicted_iteration(command.sync, {Method::kBspRing, Method::kDsSync}, topology, 8e6,
+                                                   Seconds(0));
                       })
         .count();
   };

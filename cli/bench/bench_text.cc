@@ -17,7 +17,7 @@ namespace {
 std::optional<double> best_exact(const BenchReport& report) {
   std::optional<double> best;
   for (const MethodFigures& method : report.methods) {
-    if (method.method != Method::kBspRing && method.method != Method::kBspHierarchical) continue;
+    if (method.method.method != Method::kBspRing && method.method.method != Method::kBspHierarchical) continue;
     const double seconds = spread_of(method.seconds).median;
     best = best ? std::min(*best, seconds) : seconds;
   }

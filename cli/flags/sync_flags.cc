@@ -108,8 +108,9 @@ void check_limit(const SyncOptions& options, const std::vector<Method>& methods,
   const std::vector<Group> replicas = choose_replicas(topology, {.bytes = bytes,
                                                                  .disagreement = options.disagreement,
                                                                  .group_limit = options.group_limit,
-                                                                 .exact_inside = options.exact_inside});
-  Planner planner(topology, bytes, options.group_limit, replicas);
+                                                                 .exact_inside = options.exact_inside,
+                                                                 .codecs = options.codec_choice()});
+  Planner planner(topology, bytes, options.group_limit, replicas, options.codec_choice());
   best_or_explain(planner, options.disagreement, options.group_limit);
 }
 
@@ -120,7 +121,8 @@ Seconds predicted_iteration(const SyncOptions& options, const std::vector<Method
     SyncOptions own = options;
     own.method = method;
     // Nothing is planned for this: planning takes its time.
-    slowest = std::max(slowest, iteration_seconds(own, method_cost(method, topology, bytes, nullptr), compute));
+    slowest = std::max(
+        slowest, iteration_seconds(own, method_cost(method, topology, bytes, nullptr, own.codec_choice()), compute));
   }
   return Seconds(slowest);
 }

@@ -10,8 +10,10 @@
 #include <fmt/format.h>
 
 #include "dssync/base/error.h"
+#include "dssync/method/cost.h"
 #include "dssync/planner/cost.h"
 #include "dssync/planner/planner.h"
+#include "dssync/topology/levels.h"
 #include "flags/disagreement_limit.h"
 #include "flags/flags.h"
 #include "plan/plan_report.h"
@@ -30,7 +32,7 @@ std::vector<LimitRow> compare_limits(Planner& planner, double chosen) {
     LimitRow row{.limit = limit, .chosen = limit == chosen};
     if (const std::optional<Plan> plan = planner.best(limit)) {
       row.feasible = true;
-      row.disagreement = plan->mixing.steady_disagreement;
+      row.disagreement = plan->disagreement();
       row.seconds = plan->cost.seconds_per_iteration + plan->inside.seconds_per_iteration;
       row.rounds = plan->rounds.size();
       row.meetings_of_all = meetings_of_all(plan->rounds);
@@ -42,6 +44,13 @@ std::vector<LimitRow> compare_limits(Planner& planner, double chosen) {
   return result;
 }
 
+// Of the levels of the network.
+Codec shortest_of(const PlanReport& report) {
+  Codec shortest = Codec::kFloat32;
+  for (int level = 0; level <= report.levels; ++level) shortest = std::max(shortest, report.plan.codecs.at(level));
+  return shortest;
+}
+
 PlanReport make_report(const PlanOptions& options, const ReadResult& input) {
   const PatienceNote note("dssync plan: planning ...");
   const auto bytes = static_cast<double>(options.bytes);
@@ -50,8 +59,9 @@ PlanReport make_report(const PlanOptions& options, const ReadResult& input) {
                                                                        .disagreement = options.disagreement,
                                                                        .group_limit = options.group_limit,
                                                                        .published = published,
-                                                                       .exact_inside = options.exact_inside});
-  Planner planner(input.topology, bytes, options.group_limit, replicas);
+                                                                       .exact_inside = options.exact_inside,
+                                                                       .codecs = options.codec});
+  Planner planner(input.topology, bytes, options.group_limit, replicas, options.codec);
   PlanReport report;
   report.source = options.topology;
   report.notes = input.notes;
@@ -60,8 +70,22 @@ PlanReport make_report(const PlanOptions& options, const ReadResult& input) {
   report.group_limit = options.group_limit;
   report.exact_inside = options.exact_inside;
   report.published = published;
-  report.plan =
-      report.published ? planner.published() : best_or_explain(planner, options.disagreement, options.group_limit);
+  report.codec = options.codec;
+  report.levels = top_level(input.topology);
+  const auto planned = [&](Planner& with) {
+    return published ? with.published() : best_or_explain(with, options.disagreement, options.group_limit);
+  };
+  report.plan = planned(planner);
+  if (!report.plan.codecs.is_float32()) {
+    Planner in_float32(input.topology, bytes, options.group_limit, replicas);
+    report.float32_seconds = planned(in_float32).cost.seconds_per_iteration + report.plan.inside.seconds_per_iteration;
+    for (const Method method : {Method::kBspRing, Method::kBspHierarchical}) {
+      const double seconds =
+          method_cost(method, input.topology, bytes, nullptr, {shortest_of(report), options.codec.bytes_per_second})
+              .seconds_per_iteration;
+      report.encoded_baseline = std::min(report.encoded_baseline, seconds);
+    }
+  }
   report.ring_seconds = ring_seconds(input.topology, bytes);
   report.hierarchical_seconds = hierarchical_seconds(input.topology, bytes);
   if (options.format == "text") report.limits = compare_limits(planner, options.disagreement);
@@ -88,6 +112,18 @@ CLI::App* add_plan(CLI::App& app, PlanOptions& options) {
              "Average gradients inside each host, rack or site in every iteration, and parameters between these; auto: "
              "hosts, and more where that costs no time (default none)")
       ->type_name("LEVEL");
+  add_applied(
+      *verb, "--codec", [&options](const std::string& text) { options.codec.codec = codec_choice_from_name(text); },
+      fmt::format("Let averages travel in this codec; auto: in the bits that make an iteration fastest, level by level "
+                  "(default {})",
+                  name_of(options.codec)))
+      ->type_name("NAME")
+      ->check(CLI::IsMember(codec_choice_names()));
+  add_applied(
+      *verb, "--codec-rate",
+      [&options](const std::string& text) { options.codec.bytes_per_second = static_cast<double>(parse_bytes(text)); },
+      "Let a worker encode so much float32 in a second, or decode (default 1GB)")
+      ->type_name("SIZE");
   add_choice(*verb, "--schedule", options.schedule, {"auto", "published"},
              "Search for the fastest (auto, the default), or take that of the DS-Sync paper (published)");
   add_assumption_flags(*verb, options.assumptions);

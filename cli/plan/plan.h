@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "dssync/method/method.h"
 #include "dssync/planner/exact_inside.h"
 #include "dssync/topology/read.h"
 
@@ -19,6 +20,7 @@ struct PlanOptions {
   double disagreement = 0.5;
   int group_limit = 0;  // 0: none
   ExactInside exact_inside;
+  CodecChoice codec{info_of(Method::kDsSync).codec};
   std::string schedule = "auto";
   std::string format = "text";
   std::string color = "auto";

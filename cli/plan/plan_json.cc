@@ -14,6 +14,22 @@ Json names_json(const Topology& topology) {
 
 Json speedup(double baseline, double seconds) { return seconds > 0 ? Json(baseline / seconds) : Json(nullptr); }
 
+// By level, from inside hosts outwards.
+Json codecs_json(const PlanReport& report) {
+  Json names = Json::array();
+  for (int level = 0; level <= report.levels; ++level) names.push_back(name_of(report.plan.codecs.at(level)));
+  return names;
+}
+
+Json coding_json(const PlanReport& report) {
+  Json bits = Json::array();
+  for (int level = 0; level <= report.levels; ++level) bits.push_back(32 * wire_share(report.plan.codecs.at(level)));
+  return {{"bits_by_level", bits},
+          {"float32_seconds", report.float32_seconds},
+          {"bytes_per_second", report.plan.codecs.bytes_per_second()},
+          {"reference_bytes_per_parameter", report.reference_bytes()}};
+}
+
 Json document(const PlanReport& report, const Topology& topology) {
   const double seconds = report.seconds();
   Json json;
@@ -29,6 +45,10 @@ Json document(const PlanReport& report, const Topology& topology) {
   json["workers"] = topology.workers();
   json["names"] = names_json(topology);
   json.update(json_of(report.plan));
+  if (!report.plan.codecs.is_float32()) {
+    json["codecs"] = codecs_json(report);
+    json["coding"] = coding_json(report);
+  }
   json["cost"] = json_of(report.plan.cost, topology);
   if (has_regions) json["inside"] = json_of(report.plan.inside, topology);
   json["baselines"] = {{"bsp-ring", report.ring_seconds}, {"bsp-hierarchical", report.hierarchical_seconds}};

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
+#include "dssync/planner/codec_error.h"
 #include "dssync/planner/exact_inside.h"
 #include "dssync/planner/planner.h"
 #include "dssync/topology/topology.h"
@@ -31,16 +33,25 @@ struct PlanReport {
   int group_limit = 0;  // 0: none
   ExactInside exact_inside;
   bool published = false;
+  CodecChoice codec;  // as asked for
+  int levels = 0;     // the highest level of the network
   Plan plan;
   double ring_seconds = 0;
   double hierarchical_seconds = 0;
+  // Where values travel in codecs: of the fastest plan in float32, and of the faster exact method in the shortest codec
+  // of the plan.
+  double float32_seconds = 0;
+  double encoded_baseline = std::numeric_limits<double>::infinity();
   std::vector<LimitRow> limits;  // ascending; for the text only
 
   // Of all averages of an iteration, those of gradients inside exact regions included.
   double seconds() const { return plan.cost.seconds_per_iteration + plan.inside.seconds_per_iteration; }
 
   // Rounding in the last digit is no breach.
-  bool within_limit() const { return plan.mixing.steady_disagreement <= disagreement_limit * (1 + 1e-9) + 1e-12; }
+  bool within_limit() const { return plan.disagreement() <= disagreement_limit * (1 + 1e-9) + 1e-12; }
+
+  // What a worker keeps besides the model, for each parameter of 4 bytes: the reference, where there are codecs.
+  int reference_bytes() const { return plan.codecs.is_float32() || !has_reference(plan.rounds) ? 0 : 4; }
 };
 
 std::string plan_as_json(const PlanReport& report, const Topology& topology);

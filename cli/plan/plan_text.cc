@@ -42,7 +42,7 @@ std::string cycle_text(const PlanReport& report) {
 }
 
 std::string limit_text(const PlanReport& report) {
-  const std::string s = format_disagreement(report.plan.mixing.steady_disagreement);
+  const std::string s = format_disagreement(report.plan.disagreement());
   const std::string verdict = report.within_limit() ? "within" : "ABOVE";
   return fmt::format("S = {}, {} the limit of {}", s, verdict, report.disagreement_limit);
 }
@@ -57,6 +57,10 @@ std::string bottleneck_text(const PlanReport& report, const Topology& topology) 
   const bool is_inside = plan.inside.seconds_per_iteration > plan.cost.seconds_per_iteration;
   const Cost& cost = is_inside ? plan.inside : plan.cost;
   const LinkUse& use = cost.links[static_cast<std::size_t>(cost.bottleneck)];
+  if (cost.coding_seconds > use.seconds) {
+    return fmt::format("encoding and decoding, {:.0f} % of the iteration",
+                       100 * cost.coding_seconds / report.seconds());
+  }
   const double share = 100 * use.seconds / report.seconds();
   const Link& link = topology.link(cost.bottleneck);
   const auto as_busy = std::count_if(cost.links.begin(), cost.links.end(),
@@ -65,6 +69,54 @@ std::string bottleneck_text(const PlanReport& report, const Topology& topology) 
       as_busy > 1 ? fmt::format(" and {} as busy", counted(static_cast<std::size_t>(as_busy - 1), "link")) : "";
   return fmt::format("{} ({}){}, {:.0f} % of the iteration", printable(link.name), format_bandwidth(link.capacity),
                      others, share);
+}
+
+// Where stages of a level run.
+std::string place_of(int level) {
+  switch (level) {
+    case 0:
+      return "inside hosts";
+    case 1:
+      return "between hosts";
+    case 2:
+      return "between racks";
+    case 3:
+      return "between sites";
+    default:
+      return fmt::format("on level {}", level);
+  }
+}
+
+std::string explain_codecs(const PlanReport& report) {
+  const Plan& plan = report.plan;
+  if (plan.codecs.is_float32()) {
+    return wrap("float32 everywhere: fewer bits would not make an iteration faster within this limit.", "  ", "  ");
+  }
+  std::string result;
+  Codec shortest = Codec::kFloat32;
+  for (int level = 0; level <= report.levels; ++level) {
+    const Codec codec = plan.codecs.at(level);
+    shortest = std::max(shortest, codec);
+    result += fmt::format("  {}  {}  {:>5.3g} bits for a value\n", pad_right(place_of(level), 14),
+                          pad_right(name_of(codec), 8), 32 * wire_share(codec));
+  }
+  const std::string gain =
+      fmt::format("In float32 the fastest plan takes {}; this one is {} that. Exact averages in {} would take {}.",
+                  seconds_text(report.float32_seconds), compare_speed(report.seconds(), report.float32_seconds),
+                  name_of(shortest), seconds_text(report.encoded_baseline));
+  const std::string price = fmt::format(
+      "Rounding adds {} to the schedule's S of {}. A worker encodes and decodes for {} of an iteration, while messages "
+      "are under way.",
+      format_disagreement(plan.codec_disagreement), format_disagreement(plan.mixing.steady_disagreement),
+      seconds_text(plan.cost.coding_seconds));
+  const std::string memory =
+      report.reference_bytes() == 0
+          ? "No round averages everyone, so values travel themselves, not differences to a reference."
+          : fmt::format(
+                "Differences travel, to what everyone averaged last: every worker keeps that reference, {} bytes "
+                "for each parameter.",
+                report.reference_bytes());
+  return result + "\n" + wrap(gain, "  ", "  ") + wrap(price, "  ", "  ") + wrap(memory, "  ", "  ");
 }
 
 // How much of an iteration averages gradients.
@@ -151,7 +203,7 @@ std::string draw_baselines(const PlanReport& report, const Style& style) {
 
 std::string explain_disagreement(const PlanReport& report) {
   const Mixing& mixing = report.plan.mixing;
-  const std::string s = format_disagreement(mixing.steady_disagreement);
+  const std::string s = format_disagreement(report.plan.disagreement());
   const std::string meaning = fmt::format(
       "S = {}: in the long run the squared distance of a replica from the average model is {} times the "
       "variance that one iteration of gradient noise adds. 0 is an exact all-reduce in every iteration; 8 "
@@ -221,6 +273,9 @@ std::string plan_as_text(const PlanReport& report, const Topology& topology, con
   if (plan.inside.bottleneck != kNone) {
     result +=
         title("Load per link and iteration, inside exact regions", style) + draw_links(plan.inside, topology, style);
+  }
+  if (report.codec.is_auto() || !plan.codecs.is_float32()) {
+    result += title("What travels", style) + explain_codecs(report);
   }
   result += title("Against exact all-reduce", style) + draw_baselines(report, style);
   result += title("Disagreement", style) + explain_disagreement(report) + explain_shards(report);

@@ -22,6 +22,9 @@ def cases():
         if topology.suffix in (".yaml", ".conf"):
             yield f"plan-{topology.stem}.txt", [tool, "plan", "--topology", topology.relative_to(ROOT)]
     yield "plan-two-racks.json", [tool, "plan", "--topology", "examples/topologies/two-racks.yaml", "--format", "json"]
+    for name in ("two-racks", "two-sites-wan"):
+        topology = f"examples/topologies/{name}.yaml"
+        yield f"codecs-{name}.txt", [tool, "plan", "--topology", topology, "--codec", "auto"]
     for source in sorted((ROOT / "examples").glob("plan_*.cc")):
         yield f"example-{source.stem}.txt", [examples / source.stem]
 

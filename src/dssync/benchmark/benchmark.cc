@@ -60,12 +60,12 @@ class LayeredModel : public torch::nn::Module {
 // One method with a model of its own.
 class Contestant {
  public:
-  Contestant(World& world, const Topology& topology, const BenchmarkOptions& options, Method method, Timeline* timeline)
+  Contestant(World& world, const Topology& topology, const BenchmarkOptions& options, const BenchmarkedMethod& method,
+             Timeline* timeline)
       : model_(std::max<std::int64_t>(1, options.bytes / static_cast<std::int64_t>(sizeof(float)))),
         pace_(model_, options.compute),
         computes_(options.compute.count() > 0) {
-    SyncOptions sync = options.sync;
-    sync.method = method;
+    SyncOptions sync = options_of(method, options.sync);
     sync.compute = options.compute;
     Replica replica{model_.tensors(), {}, {}};
     replica.step = [](const std::vector<std::size_t>& /*parameters*/) {};  // there is nothing to learn
@@ -73,8 +73,8 @@ class Contestant {
     sync.overlap = sync_->overlap();
     figures_.method = method;
     if (sync_->plan() != nullptr) figures_.plan = *sync_->plan();
-    figures_.predicted =
-        method_cost(method, topology, static_cast<double>(options.bytes), figures_.plan ? &*figures_.plan : nullptr);
+    figures_.predicted = method_cost(sync.method, topology, static_cast<double>(options.bytes),
+                                     figures_.plan ? &*figures_.plan : nullptr, sync.codec_choice());
     figures_.predicted_seconds =
         iteration_seconds(sync, figures_.predicted, options.compute, figures_.plan ? figures_.plan->inside : Cost());
     // Iterations of a cycle differ, unless its shards take part in all of its rounds at once.
@@ -143,7 +143,7 @@ class Benchmark {
   Benchmark(World& world, const Topology& topology, const BenchmarkOptions& options, const LinkCounter& count,
             Timeline* timeline)
       : meeting_(world), count_(world.rank() == 0 ? count : nullptr) {
-    for (const Method method : options.methods) {
+    for (const BenchmarkedMethod& method : options.methods) {
       contestants_.push_back(std::make_unique<Contestant>(world, topology, options, method, timeline));
     }
   }
@@ -203,6 +203,24 @@ class Benchmark {
 };
 
 }  // namespace
+
+std::string name_of(const BenchmarkedMethod& method) {
+  const std::string name = name_of(method.method);
+  return method.codec ? fmt::format("{}:{}", name, name_of(*method.codec)) : name;
+}
+
+BenchmarkedMethod benchmarked_method_from_name(const std::string& name) {
+  const std::size_t colon = name.find(':');
+  BenchmarkedMethod result{method_from_name(name.substr(0, colon))};
+  if (colon != std::string::npos) result.codec = CodecChoice{codec_choice_from_name(name.substr(colon + 1))};
+  return result;
+}
+
+SyncOptions options_of(const BenchmarkedMethod& method, SyncOptions options) {
+  options.method = method.method;
+  if (method.codec) options.codec = method.codec;
+  return options;
+}
 
 double predicted_total(const std::vector<MethodFigures>& methods, int repeats) {
   double seconds = 0;

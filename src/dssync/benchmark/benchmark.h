@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "dssync/base/units.h"
@@ -15,9 +16,24 @@
 
 namespace dssync {
 
+// A method, and how its values travel where that is not what the options of all methods say.
+struct BenchmarkedMethod {
+  Method method = Method::kDsSync;
+  std::optional<CodecChoice> codec{};
+
+  bool operator==(const BenchmarkedMethod&) const = default;
+};
+
+// "bsp-ring", "ds-sync:int4"; the other way, throws InputError with the names that are known.
+std::string name_of(const BenchmarkedMethod& method);
+BenchmarkedMethod benchmarked_method_from_name(const std::string& name);
+
+// All options as this method has them.
+SyncOptions options_of(const BenchmarkedMethod& method, SyncOptions options);
+
 struct BenchmarkOptions {
-  std::vector<Method> methods;
-  SyncOptions sync;                // `method` aside
+  std::vector<BenchmarkedMethod> methods;
+  SyncOptions sync;                // method, and codecs that methods carry, aside
   std::int64_t bytes = 8'000'000;  // that are averaged: float32 values
   int iterations = 10;             // in a block; a method with a cycle does whole cycles, at least as many
   int repeats = 5;                 // blocks of each method; methods take turns
@@ -27,7 +43,7 @@ struct BenchmarkOptions {
 
 // One method, as rank 0 sees it.
 struct MethodFigures {
-  Method method = Method::kDsSync;
+  BenchmarkedMethod method{};
   int iterations = 0;           // in each block
   std::vector<double> seconds;  // per iteration of the slowest worker, by block
   std::vector<double> bytes;    // per iteration that every link carried, by LinkId; none where nobody counts

@@ -116,9 +116,8 @@ TEST(BenchmarkTest, ComputingTakesItsTime) {
 
 TEST(BenchmarkTest, ALostWorkerIsNamedAtOnce) {
   const auto start = std::chrono::steady_clock::now();
-  const std::vector<std::string> messages = testing::run_ranks_losing(1, "benchmark", 3, [](World& world) {
-    run_benchmark(world, testing::flat(3), small(), nullptr, {});
-  });
+  const std::vector<std::string> messages = testing::run_ranks_losing(
+      1, "benchmark", 3, [](World& world) { run_benchmark(world, testing::flat(3), small(), nullptr, {}); });
   for (const std::size_t rank : {0u, 2u}) EXPECT_THAT(messages[rank], HasSubstr("rank 1 failed: lost its data"));
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20)) << "the timeout is 60 s";
 }

@@ -46,11 +46,19 @@ Json json_of(const Cost& cost, const Topology& topology) {
                      {log_key::kCapacityBytesPerSecond, link.capacity.bytes_per_second}});
   }
   const Json bottleneck = cost.bottleneck == kNone ? Json(nullptr) : Json(topology.link(cost.bottleneck).name);
-  return {{log_key::kSecondsPerIteration, cost.seconds_per_iteration},
-          {log_key::kLatencySeconds, cost.latency_seconds},
-          {log_key::kPipelineSeconds, cost.pipeline_seconds},
-          {log_key::kBottleneck, bottleneck},
-          {log_key::kLinks, links}};
+  Json json = {{log_key::kSecondsPerIteration, cost.seconds_per_iteration},
+               {log_key::kLatencySeconds, cost.latency_seconds},
+               {log_key::kPipelineSeconds, cost.pipeline_seconds}};
+  if (cost.coding_seconds > 0) json[log_key::kCodingSeconds] = cost.coding_seconds;
+  json[log_key::kBottleneck] = bottleneck;
+  json[log_key::kLinks] = links;
+  return json;
+}
+
+Json json_of(const Codecs& codecs) {
+  Json names = Json::array();
+  for (const Codec codec : codecs.by_level()) names.push_back(name_of(codec));
+  return names;
 }
 
 Json json_of(const Plan& plan) {
@@ -58,6 +66,10 @@ Json json_of(const Plan& plan) {
             {log_key::kRounds, json_of(plan.rounds)},
             {log_key::kMixing, json_of(plan.mixing)}};
   if (!plan.replicas.empty()) json[log_key::kReplicas] = plan.replicas;
+  if (!plan.codecs.is_float32()) {
+    json[log_key::kCodecs] = json_of(plan.codecs);
+    json[log_key::kCodecDisagreement] = plan.codec_disagreement;
+  }
   return json;
 }
 

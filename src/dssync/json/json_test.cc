@@ -43,5 +43,15 @@ TEST(JsonTest, PlansNameTheirReplicasWhereTheseHaveSeveralWorkers) {
   EXPECT_EQ(json_of(plan)["replicas"], Json::parse("[[0, 1], [2, 3]]"));
 }
 
+TEST(JsonTest, PlansNameTheirCodecsWhereValuesTravelInAny) {
+  Plan plan;
+  plan.rounds = {{"all", {{0, 1, 2, 3}}}};
+  EXPECT_FALSE(json_of(plan).contains("codecs"));
+  plan.codecs = Codecs({Codec::kFloat32, Codec::kInt8, Codec::kInt4});
+  plan.codec_disagreement = 0.25;
+  EXPECT_EQ(json_of(plan)["codecs"], Json::parse(R"(["float32", "int8", "int4"])"));
+  EXPECT_EQ(json_of(plan)["codec_disagreement"], 0.25);
+}
+
 }  // namespace
 }  // namespace dssync

@@ -123,6 +123,7 @@ double hash_of(const std::string& text) {
 double fingerprint(const PlanChange& change) {
   std::string text = std::to_string(change.plan.shards);
   for (const Round& round : change.plan.rounds) text += fmt::format(" {}", round.groups);
+  text += fmt::format(" {}", name_of(change.plan.codecs));
   for (const Link& link : change.network.links()) text += fmt::format(" {}", link.capacity.bytes_per_second);
   return hash_of(text);
 }
@@ -308,7 +309,7 @@ void Adaptation::work_off(const std::vector<IterationRecord>& batch) {
   }
   pacer_.add(all.probes, iteration_seconds());
   if (control_) {
-    const double steady = policy_.plan().mixing.steady_disagreement;
+    const double steady = policy_.plan().disagreement();
     control_->update({last, learning_rate, disagreement, norm, steady});
   }
   if (std::optional<PlanChange> why = decide()) prepare(*std::move(why));
@@ -339,7 +340,8 @@ std::optional<PlanChange> Adaptation::decide() {
 }
 
 std::optional<Plan> Adaptation::plan_for(const Topology& network) const {
-  return Planner(network, options_.bytes, options_.group_limit, options_.replicas).best(planned_limit_);
+  return Planner(network, options_.bytes, options_.group_limit, options_.replicas, options_.codecs)
+      .best(planned_limit_);
 }
 
 void Adaptation::prepare(PlanChange why) {

@@ -35,6 +35,7 @@ struct AdaptationOptions {
   double disagreement = 0.5;  // the largest S allowed
   int group_limit = 0;
   std::vector<Group> replicas{};   // of all plans, as Plan::replicas
+  CodecChoice codecs{};            // that plans may have
   bool steer = false;              // the limit on S as well
   bool overlap = false;            // averages run beside computing
   double missed = 0;               // what all plans leave beside their S

@@ -22,7 +22,8 @@ std::vector<Group> replicas_for(const Topology& topology, double bytes, const Sy
                                     .group_limit = options.group_limit,
                                     .published = options.published,
                                     .exact_inside = options.exact_inside,
-                                    .backward = options.compute * (1 - kForwardPart)});
+                                    .backward = options.compute * (1 - kForwardPart),
+                                    .codecs = options.codec_choice()});
 }
 
 double seconds_of(const PlanChoice& choice, SyncOptions options, const Topology& topology) {
@@ -38,12 +39,12 @@ double missed_disagreement(Overlap overlap, const Plan& plan, int workers) {
 }
 
 double total_disagreement(Overlap overlap, const Plan& plan, int workers) {
-  return plan.mixing.steady_disagreement + missed_disagreement(overlap, plan, workers);
+  return plan.disagreement() + missed_disagreement(overlap, plan, workers);
 }
 
 PlanChoice choose_plan(const Topology& topology, double bytes, const SyncOptions& options, bool can_step_early) {
   const std::vector<Group> replicas = replicas_for(topology, bytes, options);
-  Planner planner(topology, bytes, options.group_limit, replicas);
+  Planner planner(topology, bytes, options.group_limit, replicas, options.codec_choice());
   PlanChoice choice{resolve(options.overlap, can_step_early), {}};
   if (options.published) {
     choice.plan = planner.published();

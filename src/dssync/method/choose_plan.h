@@ -16,7 +16,7 @@ struct PlanChoice {
 // What averages add to the plan's own S: those that combine miss the latest step.
 double missed_disagreement(Overlap overlap, const Plan& plan, int workers);
 
-// The S that replicas really have.
+// The S that replicas really have: of the schedule, of its codecs, and of the step that averages may miss.
 double total_disagreement(Overlap overlap, const Plan& plan, int workers);
 
 // For a vector of so many bytes. Where the mode is left to choose, and options.compute says how long an iteration

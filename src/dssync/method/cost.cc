@@ -12,13 +12,17 @@ double volume_of_average(const SyncOptions& options, int states_per_parameter) {
   return resolved.averages_state() ? 1 + static_cast<double>(states_per_parameter) / resolved.state_parts() : 1;
 }
 
-Cost method_cost(Method method, const Topology& topology, double bytes, const Plan* plan) {
+Cost method_cost(Method method, const Topology& topology, double bytes, const Plan* plan, const CodecChoice& codec) {
   if (plan != nullptr)
-    return sum_of(cost_of(plan->rounds, plan->shards, topology, bytes, plan->replicas, plan->codecs), plan->inside, topology);
+    return sum_of(cost_of(plan->rounds, plan->shards, topology, bytes, plan->replicas, plan->codecs), plan->inside,
+                  topology);
   Group everyone(static_cast<std::size_t>(topology.workers()));
   std::iota(everyone.begin(), everyone.end(), 0);
   const MethodInfo& info = info_of(method);
-  return cost_of((info.lowering != nullptr ? info.lowering : lower_to_ring)(everyone, topology), topology, bytes);
+  const Lowering lowering = (info.lowering != nullptr ? info.lowering : lower_to_ring)(everyone, topology);
+  const bool is_exact = info.kind == MethodInfo::Kind::kExactGradients;
+  const Codecs codecs(is_exact ? codec.codec.value_or(Codec::kFloat32) : Codec::kFloat32, codec.bytes_per_second);
+  return cost_of(encoded(lowering, topology, codecs), topology, bytes);
 }
 
 namespace {

@@ -16,8 +16,9 @@ double volume_of_average(const SyncOptions& options, int states_per_parameter);
 
 // Of communication alone, that inside exact regions included. `plan` is what ds-sync and local-sgd follow, null for the
 // others (and where it is not known yet: then one ring through everyone, which no plan is slower than). asp and ssp
-// move what ps moves, if nobody waits.
-Cost method_cost(Method method, const Topology& topology, double bytes, const Plan* plan);
+// move what ps moves, if nobody waits. `codec`: of gradients; a plan has its own.
+Cost method_cost(Method method, const Topology& topology, double bytes, const Plan* plan,
+                 const CodecChoice& codec = {});
 
 // Of an iteration with so much computing: bsp and ps communicate during the backward pass, asp, ssp and ds-sync in line
 // after it, ds-sync that combines during all of it, and layered ds-sync (also where the choice is left to it) from the

@@ -23,6 +23,19 @@ TEST(MethodCostTest, ExactMethodsFollowTheirLoadOnTheUplinks) {
   EXPECT_DOUBLE_EQ(seconds_of(Method::kAsp, two_racks()), 32);
 }
 
+TEST(MethodCostTest, GradientsInACodecTakeFewerBytes) {
+  const CodecChoice int4{Codec::kInt4, 1e9};
+  const Cost cost = method_cost(Method::kBspHierarchical, two_racks(), 8, nullptr, int4);
+  EXPECT_DOUBLE_EQ(cost.seconds_per_iteration, 8 * wire_share(Codec::kInt4));
+  // Half of the vector's quarter goes out and the same comes in, three times each; a quarter is exchanged; a quarter is
+  // encoded, and all four are decoded.
+  EXPECT_NEAR(cost.coding_seconds, 8 / 1e9 * (1.5 + 0.75 + 1.25), 1e-15);
+  // Nobody encodes inside a ring of eight: everyone sends to all.
+  EXPECT_DOUBLE_EQ(method_cost(Method::kBspRing, two_racks(), 8, nullptr, int4).seconds_per_iteration,
+                   method_cost(Method::kPs, two_racks(), 8, nullptr, int4).seconds_per_iteration);
+  EXPECT_DOUBLE_EQ(method_cost(Method::kAsp, two_racks(), 8, nullptr, int4).seconds_per_iteration, 32);
+}
+
 TEST(MethodCostTest, SchedulesFollowTheirPlan) {
   const Topology topology = two_racks();
   Plan plan;

@@ -2,6 +2,7 @@
 // a checkpoint of it needs. What depends on a method asks here instead of naming methods. Plain values; thread-safe.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct MethodInfo {
   Lowering lowering = nullptr;
   // A checkpoint is taken after consolidating: servers hold the model, and workers are at different iterations of it.
   bool saves_consolidated = false;
+  // What travels in which codec, unless someone says so; nothing: what is fastest, level by level.
+  std::optional<Codec> codec = Codec::kFloat32;
 
   bool follows_plan() const { return kind == Kind::kScheduledAverages; }
 };

@@ -72,6 +72,8 @@ void set_schedule(SyncOptions& options, const std::string& text) {
 const std::vector<Method> kPlanned = {Method::kDsSync};
 const std::vector<Method> kScheduled = {Method::kDsSync, Method::kLocalSgd};
 const std::vector<Method> kExact = {Method::kBspRing, Method::kBspHierarchical, Method::kPs};
+const std::vector<Method> kEncoding = {Method::kDsSync, Method::kLocalSgd, Method::kBspRing, Method::kBspHierarchical,
+                                       Method::kPs};
 
 // A whole number of `least` or more.
 template <int SyncOptions::*kMember>
@@ -136,6 +138,25 @@ std::vector<SyncOption> planning_options() {
 // How averages are carried out.
 std::vector<SyncOption> averaging_options() {
   return {
+      {.name = "codec",
+       .methods = kEncoding,
+       .get = [](const SyncOptions& options) { return name_of(options.codec_choice()); },
+       .set = [](SyncOptions& options,
+                 const std::string& text) { options.codec = CodecChoice{codec_choice_from_name(text)}; },
+       .plans = true,
+       .flag = {"--codec", "NAME",
+                fmt::format(
+                    "how values travel; auto: in the bits that make an iteration fastest within the limit on S, "
+                    "level by level (default: {} for ds-sync and local-sgd, float32 for others)",
+                    name_of(CodecChoice{info_of(Method::kDsSync).codec})),
+                codec_choice_names()}},
+      {.name = "codec_rate",
+       .methods = kEncoding,
+       .get = [](const SyncOptions& options) { return options.codec_rate; },
+       .set = [](SyncOptions& options,
+                 const std::string& text) { options.codec_rate = static_cast<double>(parse_bytes(text)); },
+       .plans = true,
+       .flag = {"--codec-rate", "SIZE", "float32 that a worker encodes in a second, or decodes (default 1GB)"}},
       whole_number_option<&SyncOptions::period>("period", {Method::kLocalSgd}, 1,
                                                 {"--period", "H", "an average every so many iterations (default 8)"}),
       {.name = "overlap",
@@ -220,6 +241,14 @@ StateTreatment resolve(StateTreatment asked, bool is_adam) {
   return asked;
 }
 
+CodecChoice SyncOptions::codec_choice() const {
+  const MethodInfo& info = info_of(method);
+  CodecChoice choice = codec.value_or(CodecChoice{info.codec});
+  if (choice.is_auto() && !info.follows_plan()) choice.codec = Codec::kFloat32;
+  choice.bytes_per_second = codec_rate;
+  return choice;
+}
+
 std::string text_of(const OptionValue& value) {
   struct Writer {
     std::string operator()(bool held) const { return held ? "on" : "off"; }
@@ -273,6 +302,11 @@ void check(const SyncOptions& options) {
   at_least("staleness", options.staleness, 0);
   at_least("warm-up iterations", options.warmup_iterations, 0);
   at_least("bytes of a bucket", options.bucket_bytes, 1);
+  require(options.codec_rate > 0, "codec rate: expected more than 0 bytes in a second");
+  const bool is_asynchronous = info_of(options.method).kind == MethodInfo::Kind::kAsynchronous;
+  require(!is_asynchronous || options.codec_choice().codec == Codec::kFloat32,
+          fmt::format("codec: {} sends changes of parameters as float32; expected float32, but found {}",
+                      name_of(options.method), name_of(options.codec_choice())));
   const bool plans = options.method == Method::kDsSync && !options.plan && !options.published;
   require(!options.adapt || plans, "adapt: only plans that ds-sync makes itself can be replaced by others");
   require(!options.steer || options.adapt, "steer: expected adapt as well");

@@ -43,6 +43,10 @@ struct SyncOptions {
   bool published = false;  // the paper's schedule instead of the fastest one
   // Gradients are averaged inside of these regions in every iteration; each is one replica of the plan.
   ExactInside exact_inside{};
+  // How averages of parameters travel (ds-sync, local-sgd), or gradients (bsp-ring, bsp-hierarchical, ps); nothing: as
+  // the method does by itself. Of a plan that is given, the plan says so.
+  std::optional<CodecChoice> codec{};
+  double codec_rate = kCodecBytesPerSecond;  // float32 bytes that a worker encodes in a second, or decodes
   Seconds compute{0};  // of an iteration, where it is known beforehand: what exact regions hide behind
   bool adapt = false;  // watch the links while training, and plan again where that pays (docs/adaptation.md)
   bool steer = false;  // with adapt: `disagreement` is the most, less is allowed while steps are large
@@ -57,6 +61,9 @@ struct SyncOptions {
   int period = 8;
   // ssp: how many iterations the fastest worker may be ahead of the slowest
   int staleness = 3;
+
+  // What is done about `codec`: gradients stay as they are where the choice is left to the method.
+  CodecChoice codec_choice() const;
 
   // What really happens to the optimizer's state, and in how many parts: local-sgd leaves it alone.
   StateTreatment state_treatment() const { return method == Method::kDsSync ? state : StateTreatment::kLocal; }

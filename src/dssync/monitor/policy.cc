@@ -58,7 +58,7 @@ bool is_another(const Topology& network, const Topology& planned, const Topology
   return false;
 }
 
-// "all x3, pairs in rack0 x2", in the order of their first turns.
+// "all x3, pairs in rack0 x2; float32/int4", in the order of their first turns; codecs where there are any.
 std::string rounds_of(const Plan& plan) {
   std::vector<std::pair<std::string, int>> counts;
   for (const Round& round : plan.rounds) {
@@ -74,7 +74,7 @@ std::string rounds_of(const Plan& plan) {
   for (const auto& [label, count] : counts) {
     text += fmt::format("{}{}{}", text.empty() ? "" : ", ", label, count > 1 ? fmt::format(" x{}", count) : "");
   }
-  return text;
+  return plan.codecs.is_float32() ? text : fmt::format("{}; {}", text, name_of(plan.codecs));
 }
 
 std::string text_of(const std::vector<PlanChange::LinkChange>& changes, const Topology& network) {
@@ -235,7 +235,8 @@ std::shared_ptr<const ReplanPolicy::Candidate> ReplanPolicy::ask(const Topology&
   } else {
     std::optional<Plan> plan = plan_(network);
     std::shared_ptr<const StageTable> table;
-    if (plan) table = std::make_shared<StageTable>(plan->rounds, plan->shards, network, bytes_, plan->replicas, plan->codecs);
+    if (plan)
+      table = std::make_shared<StageTable>(plan->rounds, plan->shards, network, bytes_, plan->replicas, plan->codecs);
     candidate = std::make_shared<Candidate>(Candidate{network, std::move(plan), std::move(table)});
   }
   known.push_front(candidate);

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -208,17 +209,24 @@ class Account {
   // The variance of each group's error.
   std::vector<double> errors_of(std::size_t t) const {
     const Round& round = round_at(t);
-    Motion motion = motion_before(t);
+    std::optional<Motion> motion;
     std::vector<double> errors;
     for (const Group& group : round.groups) {
-      double sum = 0;
-      if (replicas_.count_in(group) > 1) {
-        const Lowering& lowering = lowering_of_(group);
-        for (const double place : kPlaces) sum += Voyage(group, replicas_, motion).run(lowering, place);
-      }
-      errors.push_back(sum / kPlaces.size());
+      double& error = errors.emplace_back(0);
+      if (group.size() < 2 || replicas_.count_in(group) < 2) continue;
+      const Lowering& lowering = lowering_of_(group);
+      if (!is_encoded(lowering)) continue;
+      if (!motion) motion = motion_before(t);
+      for (const double place : kPlaces)
+        error += Voyage(group, replicas_, *motion).run(lowering, place) / kPlaces.size();
     }
     return errors;
+  }
+
+  static bool is_encoded(const Lowering& lowering) {
+    return std::any_of(lowering.phases.begin(), lowering.phases.end(), [](const std::vector<Stage>& phase) {
+      return std::any_of(phase.begin(), phase.end(), [](const Stage& stage) { return stage.codec != Codec::kFloat32; });
+    });
   }
 
   Motion motion_before(std::size_t t) const {

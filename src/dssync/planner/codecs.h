@@ -2,6 +2,8 @@
 #pragma once
 
 #include <compare>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "dssync/codec/codec.h"
@@ -19,6 +21,8 @@ class Codecs {
   explicit Codecs(std::vector<Codec> by_level, double bytes_per_second = kCodecBytesPerSecond);
 
   Codec at(int level) const;
+  // Without the levels that the last one stands for; float32 where it is alone.
+  std::vector<Codec> by_level() const;
   bool is_float32() const { return by_level_.empty(); }
 
   // Float32 that a worker is taken to encode in a second, or decode.
@@ -30,5 +34,22 @@ class Codecs {
   std::vector<Codec> by_level_;  // the last two differ; empty: float32
   double bytes_per_second_ = kCodecBytesPerSecond;
 };
+
+// "float32", "float32/int4": from inside hosts outwards, the last for all levels beyond.
+std::string name_of(const Codecs& codecs);
+
+// How averages may travel.
+struct CodecChoice {
+  std::optional<Codec> codec = Codec::kFloat32;  // on every level; nothing: what is fastest, level by level
+  double bytes_per_second = kCodecBytesPerSecond;
+
+  bool is_auto() const { return !codec; }
+  bool operator==(const CodecChoice&) const = default;
+};
+
+// "auto", or the codec's; the other way, throws InputError with the names.
+std::string name_of(const CodecChoice& choice);
+std::optional<Codec> codec_choice_from_name(const std::string& name);
+std::vector<std::string> codec_choice_names();
 
 }  // namespace dssync

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "dssync/base/error.h"
+
 namespace dssync {
 namespace {
 
@@ -22,6 +24,19 @@ TEST(CodecsTest, WhatMeansTheSameIsEqual) {
   EXPECT_EQ(Codecs().at(3), Codec::kFloat32);
   EXPECT_EQ(Codecs(Codec::kInt4), Codecs({Codec::kInt4, Codec::kInt4, Codec::kInt4}));
   EXPECT_NE(Codecs(Codec::kInt4), Codecs({Codec::kFloat32, Codec::kInt4}));
+}
+
+TEST(CodecsTest, NamesGoFromTheInsideOut) {
+  EXPECT_EQ(name_of(Codecs()), "float32");
+  EXPECT_EQ(name_of(Codecs({Codec::kFloat32, Codec::kInt4, Codec::kInt4})), "float32/int4");
+}
+
+TEST(CodecsTest, NamesOfChoicesLeadBack) {
+  for (const std::string& name : codec_choice_names()) {
+    EXPECT_EQ(name_of(CodecChoice{codec_choice_from_name(name)}), name);
+  }
+  EXPECT_TRUE(CodecChoice{codec_choice_from_name("auto")}.is_auto());
+  EXPECT_THROW(codec_choice_from_name("int2"), InputError);
 }
 
 }  // namespace

@@ -95,40 +95,34 @@ Cost cost_of(const Cycle& cycle, const std::vector<RoundLoad>& distinct, int sha
   return cost;
 }
 
-const CostBook::Entry& CostBook::entry_of(const Group& group, double bytes) {
-  const auto [page, is_new] = pages_.try_emplace(group);
-  if (is_new) {
-    const bool is_of_single_workers = replicas_.count_in(group) == static_cast<int>(group.size());
-    if (is_of_single_workers) page->second.ring = encoded(lower_to_ring(group, topology_), topology_, codecs_);
-    page->second.hierarchy = encoded(
-        is_of_single_workers ? lower_hierarchically(group, topology_) : lower_across(group, topology_, replicas_),
-        topology_, codecs_);
-  }
-  auto entry = page->second.entries.find(bytes);
-  if (entry == page->second.entries.end()) {
-    entry = page->second.entries.emplace(bytes, make_entry(page->second, bytes)).first;
+CostBook::Entry& CostBook::entry_of(const Group& group, double bytes) {
+  Page& page = pages_[group];
+  auto entry = page.entries.find(bytes);
+  if (entry == page.entries.end()) {
+    entry = page.entries.emplace(bytes, make_entry(group, page, bytes)).first;
   }
   return entry->second;
 }
 
-CostBook::Entry CostBook::make_entry(Page& page, double bytes) const {
-  GroupLoad hierarchy = dssync::load_of(page.hierarchy, topology_, bytes);
-  if (page.ring) {
-    GroupLoad ring = dssync::load_of(*page.ring, topology_, bytes);
+CostBook::Entry CostBook::make_entry(const Group& group, Page& page, double bytes) {
+  LoweringBook::Page& ways = lowerings_->page_of(group);
+  GroupLoad hierarchy = lowerings_->load_of(ways.hierarchy, codecs_, bytes);
+  if (ways.ring) {
+    GroupLoad ring = lowerings_->load_of(*ways.ring, codecs_, bytes);
     if (prefers_ring(ring.duration(topology_), hierarchy.duration(topology_))) {
-      return {std::move(ring), other_phases(*page.ring, topology_), true};
+      return {std::move(ring), &*ways.ring, &page.ring};
     }
   }
-  if (!page.other_phases) {
-    page.other_phases = other_phases(page.hierarchy, topology_);
-  }
-  return {std::move(hierarchy), *page.other_phases, false};
+  return {std::move(hierarchy), &ways.hierarchy, &page.hierarchy};
 }
 
-const Lowering& CostBook::lowering_of(const Group& group, double bytes) {
-  const bool is_ring = entry_of(group, bytes).is_ring;
-  const Page& page = pages_.at(group);
-  return is_ring ? *page.ring : page.hierarchy;
+const CostBook::Used& CostBook::used(Entry& entry) const {
+  if (!*entry.used) {
+    Used& use = entry.used->emplace();
+    use.lowering = lowerings_->lowering_of(*entry.way, codecs_);
+    use.other_phases = other_phases(use.lowering, topology_);
+  }
+  return **entry.used;
 }
 
 // With `bytes` per worker averaged.
@@ -137,13 +131,13 @@ RoundLoad CostBook::load_of_round(const Round& round, double bytes) {
   std::vector<double> sums(topology_.links().size(), 0);
   for (const Group& group : round.groups) {
     if (group.size() > 1) {
-      const Entry& entry = entry_of(group, bytes);
+      Entry& entry = entry_of(group, bytes);
       for (const auto& [link, link_bytes] : entry.load.bytes) {
         sums[index(link)] += link_bytes;
       }
       load.latency = std::max(load.latency, entry.load.latency);
       load.coding = std::max(load.coding, entry.load.coding);
-      load.other_phases = std::max(load.other_phases, entry.other_phases);
+      load.other_phases = std::max(load.other_phases, used(entry).other_phases);
     }
   }
   load.bytes = loads_from(sums);

@@ -9,11 +9,13 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "dssync/planner/codecs.h"
+#include "dssync/planner/lowering_book.h"
 #include "dssync/planner/replicas.h"
 #include "dssync/planner/schedule.h"
 #include "dssync/planner/stages.h"
@@ -53,13 +55,17 @@ struct RoundLoad {
 // From the loads of the distinct rounds, in the order of cycle.distinct(). REQUIRES: 1 <= shards.
 Cost cost_of(const Cycle& cycle, const std::vector<RoundLoad>& distinct, int shards, const Topology& topology);
 
-// The costs of many schedules on one network. What a group puts on it is worked out once. Not thread-safe.
+// The costs of many schedules on one network, in the same codecs. What a group puts on it is worked out once. Not
+// thread-safe.
 class CostBook {
  public:
   // The topology must outlive the book. Groups are unions of replicas, and their values travel in these codecs.
   explicit CostBook(const Topology& topology) : CostBook(topology, Replicas(topology)) {}
   CostBook(const Topology& topology, Replicas replicas, Codecs codecs = {})
-      : topology_(topology), replicas_(std::move(replicas)), codecs_(std::move(codecs)) {}
+      : CostBook(topology, std::make_shared<LoweringBook>(topology, std::move(replicas)), std::move(codecs)) {}
+  // Several may share the lowerings, which are of the same topology.
+  CostBook(const Topology& topology, std::shared_ptr<LoweringBook> lowerings, Codecs codecs)
+      : topology_(topology), lowerings_(std::move(lowerings)), codecs_(std::move(codecs)) {}
 
   // With every group lowered as suits the network best. REQUIRES: schedule not empty; 1 <= shards.
   Cost cost_of(const Schedule& schedule, int shards, double bytes);
@@ -68,29 +74,32 @@ class CostBook {
   const GroupLoad& load_of(const Group& group, double bytes) { return entry_of(group, bytes).load; }
 
   // How that average is carried out. The reference stays valid as long as the book.
-  const Lowering& lowering_of(const Group& group, double bytes);
-
-  const Replicas& replicas() const { return replicas_; }
+  const Lowering& lowering_of(const Group& group, double bytes) { return used(entry_of(group, bytes)).lowering; }
 
  private:
+  // One of the ways to average a group, once it is used.
+  struct Used {
+    Lowering lowering;
+    double other_phases = 0;  // as in RoundLoad
+  };
   struct Entry {
     GroupLoad load;
-    double other_phases = 0;  // as in RoundLoad
-    bool is_ring = false;
+    LoweringBook::Way* way = nullptr;
+    std::optional<Used>* used = nullptr;
   };
   struct Page {
-    std::optional<Lowering> ring;  // nothing where replicas have several workers
-    Lowering hierarchy;
-    std::optional<double> other_phases;  // of the hierarchy
-    std::map<double, Entry> entries;     // by bytes
+    std::optional<Used> ring;
+    std::optional<Used> hierarchy;
+    std::map<double, Entry> entries;  // by bytes
   };
 
-  const Entry& entry_of(const Group& group, double bytes);
-  Entry make_entry(Page& page, double bytes) const;
+  Entry& entry_of(const Group& group, double bytes);
+  Entry make_entry(const Group& group, Page& page, double bytes);
+  const Used& used(Entry& entry) const;
   RoundLoad load_of_round(const Round& round, double bytes);
 
   const Topology& topology_;
-  const Replicas replicas_;
+  const std::shared_ptr<LoweringBook> lowerings_;
   const Codecs codecs_;
   std::map<Group, Page> pages_;
 };

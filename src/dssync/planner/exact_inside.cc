@@ -24,7 +24,7 @@ std::vector<Group> regions_at(const Topology& topology, int level) {
 }
 
 double seconds_of(const Topology& topology, const PlanRequest& request, const std::vector<Group>& replicas) {
-  Planner planner(topology, request.bytes, request.group_limit, replicas);
+  Planner planner(topology, request.bytes, request.group_limit, replicas, request.codecs);
   const std::optional<Plan> plan = request.published ? planner.published() : planner.best(request.disagreement);
   return plan ? visible_seconds(*plan, request.backward) : std::numeric_limits<double>::infinity();
 }

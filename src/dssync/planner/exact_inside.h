@@ -40,6 +40,7 @@ struct PlanRequest {
   bool published = false;
   ExactInside exact_inside{};
   Seconds backward{0};  // time of the backward pass, as far as it is known; for kAuto
+  CodecChoice codecs{};
 };
 
 // The replicas that a plan should have, as Plan::replicas. Level by level, kAuto goes on as long as the best plan's

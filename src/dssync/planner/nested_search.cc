@@ -54,6 +54,30 @@ double rounded(double value) {
 
 }  // namespace
 
+// Numbers of some links, which are zero at first, in a vector for all links that is used again and again.
+class LinkSums {
+ public:
+  // `sums` are zeros, and will be again. They must outlive it.
+  explicit LinkSums(std::vector<double>& sums) : sums_(sums) {}
+  ~LinkSums() {
+    for (const LinkId link : links_) sums_[index(link)] = 0;
+  }
+  LinkSums(const LinkSums&) = delete;
+  LinkSums& operator=(const LinkSums&) = delete;
+
+  // REQUIRES: is above zero before it is asked for again.
+  double& at(LinkId link) {
+    double& sum = sums_[index(link)];
+    if (sum == 0) links_.push_back(link);
+    return sum;
+  }
+  const std::vector<LinkId>& links() const { return links_; }
+
+ private:
+  std::vector<double>& sums_;
+  std::vector<LinkId> links_;
+};
+
 class NestedSearch::Model {
  public:
   Model(const Topology& topology, const Replicas& replicas, double bytes, CostBook& costs)
@@ -62,7 +86,9 @@ class NestedSearch::Model {
         bytes_(bytes),
         costs_(costs),
         regions_(find_regions(topology, replicas)),
-        models_(regions_.size()) {
+        models_(regions_.size()),
+        loads_(topology.links().size(), 0),
+        heaviest_(topology.links().size(), 0) {
     std::vector<Row> by_link(topology.links().size());
     std::vector<int> innermost(topology.links().size(), kNone);
     for (std::size_t r = 0; r < regions_.size(); ++r) {
@@ -74,6 +100,7 @@ class NestedSearch::Model {
       }
     }
     for (RegionModel& model : models_) {
+      if (!model.coding_row.empty()) model.link_rows.push_back(model.coding_row);
       keep_distinct(model.link_rows);
       model.page = &book_.page(model.shape);
     }
@@ -84,17 +111,24 @@ class NestedSearch::Model {
     }
   }
 
-  Found best(double limit) {
+  // Of cycles of `length` rounds; kNone: of any.
+  std::optional<Found> best(double limit, int length) {
     if (regions_.front().parts() < 2) {
-      return {{make_round({}, replicas_)}, 1};
+      return Found{{make_round({}, replicas_)}, 1};
     }
-    std::optional<Candidate> interleaved = search(limit, false);
+    const auto searched = [&](bool in_turn) {
+      return length == kNone ? search(limit, in_turn) : search_length(length, limit, kUnreachable, in_turn);
+    };
+    std::optional<Candidate> interleaved = searched(false);
+    if (!interleaved) return std::nullopt;
     Found found = realize(*interleaved);
     found.shards = static_cast<int>(found.rounds.size());
     if (has_latency_) {
       // Shards run side by side, so each iteration waits for the slowest round. Without them it pays each round in
       // turn.
-      Found in_turn = realize(*search(limit, true));
+      const std::optional<Candidate> candidate = searched(true);
+      if (!candidate) return found;
+      Found in_turn = realize(*candidate);
       const double now = costs_.cost_of(found.rounds, found.shards, bytes_).seconds_per_iteration;
       if (costs_.cost_of(in_turn.rounds, 1, bytes_).seconds_per_iteration < now) {
         return in_turn;
@@ -109,6 +143,7 @@ class NestedSearch::Model {
   struct Way {
     std::vector<Division> axes;  // of replicas; one division per digit, just one for the whole
     double latency = 0;          // seconds
+    double coding = 0;           // seconds, of the worker that codes most
   };
 
   // Seconds of a link's time that one average takes, for the averages of a region and of those above it, by depth and
@@ -131,6 +166,7 @@ class NestedSearch::Model {
     Shape shape;
     std::vector<Way> ways;
     std::vector<Row> link_rows;   // the links that this region's averages use and no inner region's
+    Row coding_row;               // the time that a worker encodes and decodes, as if it were a link of its own
     std::vector<Row> clock_rows;  // the time of a worker's averages if they follow each other
     std::vector<Child> children;  // alike ones counted together
     std::vector<int> stand_in;    // for each child region: the one that stands for it
@@ -190,9 +226,12 @@ class NestedSearch::Model {
       model.ways.push_back(std::move(way));
     }
     Row clock = region.parent == kNone ? Row{} : models_[index(region.parent)].clock_rows.front();
+    if (region.parent != kNone) model.coding_row = models_[index(region.parent)].coding_row;
     for (std::size_t way = 0; way < model.ways.size(); ++way) {
       const double seconds = measure(r, static_cast<int>(way), by_link, innermost);
       clock.push_back({region.depth, static_cast<int>(way), rounded(seconds)});
+      const double coding = model.ways[way].coding;
+      if (coding > 0) model.coding_row.push_back({region.depth, static_cast<int>(way), rounded(coding)});
     }
     model.clock_rows = {clock};
   }
@@ -212,28 +251,30 @@ class NestedSearch::Model {
   double measure(int r, int way_index, std::vector<Row>& by_link, std::vector<int>& innermost) {
     Way& way = models_[index(r)].ways[index(way_index)];
     const int depth = regions_[index(r)].depth;
-    std::map<LinkId, double> heaviest;
+    LinkSums heaviest(heaviest_);
     double duration = 0;
     for (const Division& division : way.axes) {
-      std::map<LinkId, double> loads;
+      LinkSums loads(loads_);
       double latency = 0;
       for (const std::vector<int>& members : division) {
         const Group group = replicas_.ranks_of(members);
         const GroupLoad& load = costs_.load_of(group, bytes_);
         latency = std::max(latency, load.latency.count());
+        way.coding = std::max(way.coding, load.coding.count());
         duration = std::max(duration, load.duration(topology_).count());
         for (const auto& [link, bytes] : load.bytes) {
-          loads[link] += bytes / topology_.link(link).capacity.bytes_per_second;
+          if (bytes > 0) loads.at(link) += bytes / topology_.link(link).capacity.bytes_per_second;
         }
       }
-      for (const auto& [link, seconds] : loads) {
-        heaviest[link] = std::max(heaviest[link], seconds);
-        duration = std::max(duration, seconds + latency);
+      for (const LinkId link : loads.links()) {
+        double& most = heaviest.at(link);
+        most = std::max(most, loads.at(link));
+        duration = std::max(duration, loads.at(link) + latency);
       }
       way.latency = std::max(way.latency, latency);
     }
-    for (const auto& [link, seconds] : heaviest) {
-      by_link[index(link)].push_back({depth, way_index, rounded(seconds)});
+    for (const LinkId link : heaviest.links()) {
+      by_link[index(link)].push_back({depth, way_index, rounded(heaviest.at(link))});
       innermost[index(link)] = r;  // parents come first, so the last to write is the innermost
     }
     return duration;
@@ -456,6 +497,8 @@ class NestedSearch::Model {
   CostBook& costs_;
   const std::vector<Region> regions_;
   std::vector<RegionModel> models_;
+  std::vector<double> loads_;  // while a way is measured
+  std::vector<double> heaviest_;
   bool has_latency_ = false;
   CadenceBook book_;
   std::vector<std::vector<OpenRow>> open_rows_;  // by depth; while `choose_cadences` looks at a region
@@ -465,6 +508,10 @@ NestedSearch::NestedSearch(const Topology& topology, const Replicas& replicas, d
     : model_(std::make_unique<Model>(topology, replicas, bytes, costs)) {}
 NestedSearch::~NestedSearch() = default;
 
-Found NestedSearch::best(double disagreement) { return model_->best(disagreement); }
+Found NestedSearch::best(double disagreement) { return *model_->best(disagreement, kNone); }
+
+std::optional<Found> NestedSearch::best_of_length(double disagreement, int length) {
+  return model_->best(disagreement, length);
+}
 
 }  // namespace dssync

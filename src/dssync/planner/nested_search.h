@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "dssync/planner/cost.h"
 #include "dssync/planner/replicas.h"
@@ -25,9 +26,11 @@ class NestedSearch {
   NestedSearch(const Topology& topology, const Replicas& replicas, double bytes, CostBook& costs);
   ~NestedSearch();
 
-  // The fastest schedule with S <= disagreement. One always exists: everyone averages in every round.
+  // The fastest schedule with S <= disagreement. One always exists: everyone averages in every round. Takes less time
+  // where only one length of the cycle is to be tried: nothing where none of that length is within the limit.
   // REQUIRES: disagreement >= 0.
   Found best(double disagreement);
+  std::optional<Found> best_of_length(double disagreement, int length);
 
  private:
   class Model;

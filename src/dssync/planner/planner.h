@@ -23,8 +23,12 @@ struct Plan {
   // Workers that average their gradients in every iteration, and so are one replica of the schedule: its groups are
   // unions of these, and its averages take their values as equal. None: every worker is a replica.
   std::vector<Group> replicas{};
-  Cost inside{};    // of averaging the gradients inside of them, in every iteration
-  Codecs codecs{};  // that averages of the schedule travel in
+  Cost inside{};                  // of averaging the gradients inside of them, in every iteration
+  Codecs codecs{};                // that averages of the schedule travel in
+  double codec_disagreement = 0;  // what that adds to the schedule's S
+
+  // In line; what overlap adds is not in it.
+  double disagreement() const { return mixing.steady_disagreement + codec_disagreement; }
 
   int replica_count() const;
 };
@@ -33,14 +37,16 @@ struct Plan {
 class Planner {
  public:
   // group_limit: the largest group allowed, in replicas; 0 for none. replicas: as in Plan; a plan's S and its costs are
-  // those of all workers. The topology must outlive the planner.
+  // those of all workers. codecs: what averages may travel in; gradients inside replicas travel as they are. The
+  // topology must outlive the planner.
   // Throws InputError unless bytes > 0, group_limit is 0 or at least 2 (1 is allowed for a single worker), and the
-  // replicas are places of the network.
-  Planner(const Topology& topology, double bytes, int group_limit = 0, const std::vector<Group>& replicas = {});
+  // replicas are places of the network; and for int8 or int4 where the group limit leaves no round of everyone.
+  Planner(const Topology& topology, double bytes, int group_limit = 0, const std::vector<Group>& replicas = {},
+          const CodecChoice& codecs = {});
   ~Planner();
 
-  // The fastest plan whose S is at most `disagreement`; nothing where the group limit allows no such plan.
-  // Throws InputError unless disagreement is a number >= 0.
+  // The fastest plan whose S, with what codecs add, is at most `disagreement`; nothing where the group limit allows no
+  // such plan. Throws InputError unless disagreement is a number >= 0.
   std::optional<Plan> best(double disagreement);
 
   // The same plan, where there must be one: throws InputError that names the smallest limit that works.
@@ -52,6 +58,9 @@ class Planner {
   // The published schedule: equal groups shuffled as a grid, one shard. Groups of at most the group limit or, without
   // one, of at most the square root of the number of replicas, rounded up.
   Plan published();
+
+  // This schedule, whatever its S, in the codecs that make it fastest.
+  Plan follow(const Schedule& rounds, int shards);
 
  private:
   class Search;

@@ -10,6 +10,7 @@
 #include "dssync/base/error.h"
 #include "dssync/planner/dense.h"
 #include "dssync/planner/grid.h"
+#include "dssync/planner/stage_table.h"
 #include "dssync/topology/testing.h"
 
 namespace dssync {
@@ -355,6 +356,104 @@ TEST(PlannerTest, RefusesNonsense) {
   EXPECT_THAT(refusal(1, 0.5, 1), HasSubstr("groups of at most 1"));
   EXPECT_THAT(refusal(1, 0.5, -3), HasSubstr("groups of at most -3"));
   EXPECT_EQ(refusal(1, std::numeric_limits<double>::infinity(), 0), "");
+}
+
+constexpr CodecChoice kAuto{std::nullopt};
+
+double codec_share_of_limit(const Plan& plan) { return plan.codec_disagreement / plan.disagreement(); }
+
+TEST(PlannerCodecTest, FewBitsAreTakenWhereLinksAreSlow) {
+  const Topology topology = racks(2, 4, 25e6, 6.25e6);
+  const Plan plain = Planner(topology, 8e6).require(0.5);
+  const Plan plan = Planner(topology, 8e6, 0, {}, kAuto).require(0.5);
+  EXPECT_LE(plan.disagreement(), 0.5 + 1e-9);
+  EXPECT_GT(plan.codec_disagreement, 0);
+  EXPECT_LT(codec_share_of_limit(plan), 0.2);
+  EXPECT_EQ(plan.codecs, Codecs({Codec::kFloat32, Codec::kInt4}));
+  // An eighth of the bytes, and a little for tighter averages.
+  EXPECT_LT(plan.cost.seconds_per_iteration, plain.cost.seconds_per_iteration / 6.5);
+  // What others compute from the plan is what the plan says.
+  EXPECT_DOUBLE_EQ(cost_of(plan.rounds, plan.shards, topology, 8e6, plan.replicas, plan.codecs).seconds_per_iteration,
+                   plan.cost.seconds_per_iteration);
+  EXPECT_NEAR(
+      StageTable(plan.rounds, plan.shards, topology, 8e6, plan.replicas, plan.codecs).seconds_per_iteration(topology),
+      plan.cost.seconds_per_iteration, 1e-9 * plan.cost.seconds_per_iteration);
+}
+
+TEST(PlannerCodecTest, FastLinksAreFasterThanCoding) {
+  const Plan plan = Planner(flat(8, 1.25e10), 8e6, 0, {}, kAuto).require(0.5);
+  EXPECT_TRUE(plan.codecs.is_float32());
+  EXPECT_EQ(plan.codec_disagreement, 0);
+}
+
+TEST(PlannerCodecTest, OnlyTheSlowLevelIsEncoded) {
+  const Topology topology = testing::three_levels(2, 2, 4, 1, 1.25e10, 1.25e10, 1.25e8);
+  const Plan plan = Planner(topology, 8e6, 0, {}, kAuto).require(0.5);
+  EXPECT_EQ(plan.codecs.at(1), Codec::kFloat32);
+  EXPECT_NE(plan.codecs.at(3), Codec::kFloat32);
+  EXPECT_LT(plan.cost.seconds_per_iteration, Planner(topology, 8e6).require(0.5).cost.seconds_per_iteration / 2);
+}
+
+TEST(PlannerCodecTest, ASlowCpuMeansMoreBits) {
+  const Topology topology = flat(8, 25e6);
+  const Plan fast = Planner(topology, 8e6, 0, {}, {std::nullopt, 1e9}).require(0.5);
+  const Plan slow = Planner(topology, 8e6, 0, {}, {std::nullopt, 1e7}).require(0.5);
+  EXPECT_EQ(fast.codecs.at(1), Codec::kInt4);
+  EXPECT_EQ(slow.codecs.at(1), Codec::kFloat32);
+}
+
+TEST(PlannerCodecTest, AnExactAverageStaysExact) {
+  EXPECT_TRUE(Planner(flat(8, 1e6), 8e6, 0, {}, kAuto).require(0).codecs.is_float32());
+}
+
+TEST(PlannerCodecTest, CodecsThatAreAskedForAreEverywhere) {
+  const Topology topology = racks(2, 4, 25e6, 6.25e6, 2);
+  for (const Codec codec : {Codec::kBfloat16, Codec::kInt8, Codec::kInt4}) {
+    const Plan plan = Planner(topology, 8e6, 0, {}, {codec}).require(0.3);
+    EXPECT_EQ(plan.codecs, Codecs(codec));
+    EXPECT_LE(plan.disagreement(), 0.3 + 1e-9) << name_of(codec);
+    EXPECT_GT(plan.codec_disagreement, 0) << name_of(codec);
+  }
+}
+
+TEST(PlannerCodecTest, WithoutARoundOfEveryoneThereIsNoReference) {
+  const Topology topology = flat(8, 25e6);
+  const Plan plan = Planner(topology, 8e6, 2, {}, kAuto).require(1);
+  EXPECT_EQ(plan.codecs.at(1), Codec::kBfloat16);
+  EXPECT_LE(plan.disagreement(), 1 + 1e-9);
+  try {
+    Planner(topology, 8e6, 2, {}, {Codec::kInt4});
+    FAIL() << "expected an InputError";
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("there is no round in which everyone does"));
+  }
+  EXPECT_THROW(Planner(topology, 8e6, 0, {}, {Codec::kInt8}).published(), InputError);
+}
+
+TEST(PlannerCodecTest, AScheduleIsFollowedInTheFastestCodecs) {
+  const Topology topology = flat(4, 25e6);
+  const Schedule local = {{"nobody", {{0}, {1}, {2}, {3}}}, {"all", {{0, 1, 2, 3}}}};
+  const Plan plan = Planner(topology, 8e6, 0, {}, kAuto).follow(local, 1);
+  EXPECT_EQ(plan.rounds, local);
+  EXPECT_EQ(plan.codecs.at(1), Codec::kInt4);
+  EXPECT_EQ(plan.codec_disagreement, 0) << "all have the same error";
+  EXPECT_TRUE(Planner(topology, 8e6).follow(local, 1).codecs.is_float32());
+}
+
+TEST(PlannerCodecTest, TheLimitHoldsOnRandomTrees) {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    const Topology topology = random_tree(seed, 40);
+    for (const double limit : {0.1, 0.5, 2.0}) {
+      Planner planner(topology, 1, 0, {}, {std::nullopt, 1e3});
+      const Plan plan = planner.require(limit);
+      expect_sound(plan, topology, limit, 0, "seed " + std::to_string(seed));
+      EXPECT_LE(plan.disagreement(), limit + 1e-9) << seed;
+      EXPECT_LE(plan.cost.seconds_per_iteration, Planner(topology, 1).require(limit).cost.seconds_per_iteration)
+          << seed;
+      planner.best(limit / 3);
+      EXPECT_EQ(planner.require(limit).rounds, plan.rounds) << "what was asked before does not matter, seed " << seed;
+    }
+  }
 }
 
 }  // namespace

@@ -176,7 +176,7 @@ class Training {
                            volume_of_average(sync_options_, states_per_parameter(optimizer_settings()));
       log_->network({&topology_, options_.surroundings.network, options_.surroundings.emulated, sync_->plan(),
                      sync_->planned_disagreement(),
-                     method_cost(sync_options_.method, topology_, bytes, sync_->plan())});
+                     method_cost(sync_options_.method, topology_, bytes, sync_->plan(), sync_options_.codec_choice())});
     }
     progress_.started(report);
   }

@@ -36,29 +36,18 @@ namespace dssync {
 namespace {
 
 // Local SGD is the schedule in which nobody averages but in every period-th round, where all do.
-Plan plan_of_local_sgd(const Group& everyone, const Topology& topology, double bytes, int period) {
-  Plan plan;
+Plan plan_of_local_sgd(const Group& everyone, const Topology& topology, double bytes, const SyncOptions& options) {
   Round alone{"nobody", {}};
   for (const Rank rank : everyone) alone.groups.push_back({rank});
-  plan.rounds.assign(static_cast<std::size_t>(period - 1), alone);
-  plan.rounds.push_back({"all", {everyone}});
-  plan.mixing = measure_mixing(plan.rounds, topology.workers());
-  plan.cost = cost_of(plan.rounds, plan.shards, topology, bytes);
-  return plan;
-}
-
-// From inside hosts outwards.
-std::string text_of(const Codecs& codecs) {
-  constexpr int kLevels = 8;
-  std::vector<std::string> names;
-  for (int level = 0; level < kLevels; ++level) names.emplace_back(name_of(codecs.at(level)));
-  return fmt::format("{}", fmt::join(names, " "));
+  Schedule rounds(static_cast<std::size_t>(options.period - 1), alone);
+  rounds.push_back({"all", {everyone}});
+  return Planner(topology, bytes, 0, {}, options.codec_choice()).follow(rounds, 1);
 }
 
 std::vector<std::string> lines_of(const Plan& plan) {
   std::vector<std::string> lines = {fmt::format("{} shards", plan.shards)};
   if (!plan.replicas.empty()) lines.push_back(fmt::format("replicas {}", fmt::join(plan.replicas, " ")));
-  if (!plan.codecs.is_float32()) lines.push_back("codecs " + text_of(plan.codecs));
+  lines.push_back(fmt::format("codecs {}", name_of(plan.codecs)));
   for (const Round& round : plan.rounds) lines.push_back(fmt::format("round {}", fmt::join(round.groups, " ")));
   return lines;
 }
@@ -253,7 +242,7 @@ class DsSync final : public BaseSynchronizer {
     if (options_.plan) return {resolve(options_.overlap, early), *options_.plan};
     if (options_.method == Method::kLocalSgd) {
       return {resolve(options_.overlap, early),
-              plan_of_local_sgd(world_.everyone(), topology_, model_bytes(), options_.period)};
+              plan_of_local_sgd(world_.everyone(), topology_, model_bytes(), options_)};
     }
     SyncOptions options = options_;
     if (options_.steer) options.disagreement = first_limit();
@@ -277,6 +266,7 @@ class DsSync final : public BaseSynchronizer {
             .disagreement = options_.disagreement - (options_.steer ? 0 : missed()),
             .group_limit = options_.group_limit,
             .replicas = program_->plan.replicas,
+            .codecs = options_.codec_choice(),
             .steer = options_.steer,
             .overlap = overlap() != Overlap::kInLine,
             .missed = missed(),
