@@ -49,8 +49,8 @@ std::shared_ptr<const PlanProgram> make_plan_program(World& world, const Plan& p
 std::shared_ptr<const PlanProgram> make_plan_program(World& world, const Plan& plan, const Topology& network,
                                                      double bytes) {
   check_schedule(plan.rounds, world.size());
-  return make_plan_program(world, plan,
-                           std::make_shared<StageTable>(plan.rounds, plan.shards, network, bytes, plan.replicas, plan.codecs));
+  return make_plan_program(
+      world, plan, std::make_shared<StageTable>(plan.rounds, plan.shards, network, bytes, plan.replicas, plan.codecs));
 }
 
 std::vector<Channel> channels_of(const Chain& chain) {

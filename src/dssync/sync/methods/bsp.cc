@@ -3,6 +3,8 @@
 #include <memory>
 
 #include "dssync/base/error.h"
+#include "dssync/planner/codecs.h"
+#include "dssync/planner/stages.h"
 #include "dssync/sync/gradient_averages.h"
 #include "dssync/sync/methods/base_synchronizer.h"
 
@@ -13,8 +15,7 @@ class Bsp final : public BaseSynchronizer {
  public:
   Bsp(World& world, const Replica& replica, const Topology& topology, const SyncOptions& options, Timeline* timeline)
       : BaseSynchronizer(world, replica, topology, timeline, options),
-        gradients_(replica_.parameters, parameters_.flats(), options.bucket_bytes, make_chain(options.method),
-                   engine_) {}
+        gradients_(replica_.parameters, parameters_.flats(), options.bucket_bytes, make_chain(options), engine_) {}
 
   int replicas() const override { return 1; }
 
@@ -32,9 +33,12 @@ class Bsp final : public BaseSynchronizer {
   void take_state(const SyncState& state) override { gradients_.restore(state.tensors); }
 
  private:
-  std::shared_ptr<const Chain> make_chain(Method method) {
+  std::shared_ptr<const Chain> make_chain(const SyncOptions& options) {
     ChainBuilder builder(world_, topology_);
-    builder.add(info_of(method).lowering(world_.everyone(), topology_), world_.size());
+    const Lowering lowering = info_of(options.method).lowering(world_.everyone(), topology_);
+    const CodecChoice choice = options.codec_choice();
+    const Codecs codecs(choice.codec.value_or(Codec::kFloat32), choice.bytes_per_second);
+    builder.add(encoded(lowering, topology_, codecs), world_.size());
     return std::make_shared<const Chain>(builder.build().front());
   }
 

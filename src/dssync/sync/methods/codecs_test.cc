@@ -301,6 +301,34 @@ TEST(CodedSyncTest, PlansWithoutEveryoneUseBfloat16) {
   });
 }
 
+class CodedBspTest : public ::testing::TestWithParam<Method> {};
+
+TEST_P(CodedBspTest, ReplicasStayEqualAndSendFewBytes) {
+  std::vector<at::Tensor> replicas(4);
+  run_ranks(4, [&](World& world) {
+    const at::Tensor x = at::ones({4096}).requires_grad_();
+    SyncOptions options{.method = GetParam(), .codec = CodecChoice{Codec::kInt4}};
+    const auto sync = make_synchronizer(world, {{{"x", x}}, {}, {}}, coded_network(4), options);
+    for (int iteration = 0; iteration < 5; ++iteration) {
+      sync->before_forward();
+      (x * at::sin(at::arange(4096, at::kFloat) + world.rank() + iteration)).sum().backward();
+      sync->after_backward();
+      const at::NoGradGuard no_grad;
+      x.add_(x.grad(), -0.1);
+      x.grad().zero_();
+      sync->after_step();
+      EXPECT_LT(sync->metrics().bytes_sent, 4096 * 4 * 2 * 0.14);
+    }
+    EXPECT_EQ(sync->state().tensors.size(), 1U);
+    replicas[static_cast<std::size_t>(world.rank())] = x.detach();
+  });
+  for (const at::Tensor& x : replicas) EXPECT_TRUE(at::equal(x, replicas.front()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, CodedBspTest,
+                         ::testing::Values(Method::kBspRing, Method::kBspHierarchical, Method::kPs),
+                         [](const auto& method) { return std::to_string(static_cast<int>(method.param)); });
+
 // Means over many iterations are right to a small part of what one iteration errs by.
 TEST(CodedGradientsTest, WhatWasLostIsBroughtInLater) {
   constexpr int kWorkers = 4;
