@@ -36,17 +36,8 @@ SlicedVector slice_for(const Step& step, const at::Tensor& vector, std::int64_t 
 }
 
 std::int64_t bytes_sent(const Step& step, const SlicedVector& slices, Codec codec) {
-  const auto own = static_cast<std::size_t>(step.index);
-  if (codec != Codec::kFloat32) {
-    std::int64_t bytes = 0;
-    for (std::size_t to = 0; to < step.members.size(); ++to) {
-      const std::int64_t one = 1;
-      bytes += encoded_bytes(codec, message_bytes(step.kind, step.members.size(), slices.bounds, own, to, one));
-    }
-    return bytes;
-  }
-  return sent_bytes(step.kind, step.members.size(), slices.bounds, own,
-                    static_cast<std::int64_t>(slices.vector.element_size()));
+  return encoded_sent_bytes(step.kind, codec, step.members.size(), slices.bounds, static_cast<std::size_t>(step.index),
+                            static_cast<std::int64_t>(slices.vector.element_size()));
 }
 
 std::unique_ptr<Operation> make_operation(const Step& step, SlicedVector slices, Coding coding) {
