@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 
 BenchmarkOptions small() {
   BenchmarkOptions options;
-  options.methods = {Method::kBspRing, Method::kDsSync};
+  options.methods = {{Method::kBspRing}, {Method::kDsSync}};
   options.sync.state = StateTreatment::kLocal;
   options.bytes = 40'000;
   options.iterations = 3;
@@ -44,8 +44,8 @@ std::vector<MethodFigures> measure(const Topology& topology, const BenchmarkOpti
 TEST(BenchmarkTest, MeasuresEveryMethodInEveryBlock) {
   const std::vector<MethodFigures> methods = measure(testing::racks(2, 2, 4, 1), small(), nullptr);
   ASSERT_EQ(methods.size(), 2U);
-  EXPECT_EQ(methods[0].method, Method::kBspRing);
-  EXPECT_EQ(methods[1].method, Method::kDsSync);
+  EXPECT_EQ(methods[0].method.method, Method::kBspRing);
+  EXPECT_EQ(methods[1].method.method, Method::kDsSync);
   for (const MethodFigures& method : methods) {
     ASSERT_EQ(method.seconds.size(), 2U);
     EXPECT_GT(method.seconds[0], 0);
@@ -66,7 +66,7 @@ TEST(BenchmarkTest, CountsBytesPerIteration) {
   // The counter is read before and after each of the two blocks of each method, and rises by 600 each time.
   std::atomic<std::uint64_t> carried{0};
   BenchmarkOptions options = small();
-  options.methods = {Method::kBspRing};
+  options.methods = {{Method::kBspRing}};
   const std::vector<MethodFigures> methods = measure(testing::flat(2), options, [&] {
     return std::vector<std::uint64_t>{carried += 600, 7};
   });
@@ -77,7 +77,7 @@ TEST(BenchmarkTest, CountsBytesPerIteration) {
 
 TEST(BenchmarkTest, TellsHowLongItTakesAndHowFarItIs) {
   BenchmarkOptions options = small();
-  options.methods = {Method::kBspRing};
+  options.methods = {{Method::kBspRing}};
   double predicted = 0;
   std::vector<std::pair<std::size_t, int>> seen;
   BenchmarkWatcher watcher;
