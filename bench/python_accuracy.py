@@ -18,7 +18,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 METHODS = {"DDP": ["transformer_ddp.py"], "dssync": ["transformer.py"],
-           "dssync, S at most 0.25": ["transformer.py", "--disagreement", "0.25"]}
+           "dssync, S at most 0.5": ["transformer.py", "--disagreement", "0.5"]}
 
 
 class Results:

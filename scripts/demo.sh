@@ -20,10 +20,11 @@ cat <<'TEXT'
 
 Eight workers train one model together: four in rack A, four in rack B. A host's network card moves 40 Mbit/s, but all
 traffic between the racks shares uplinks of 10 Mbit/s. Averaging everything among all workers after every iteration makes
-everyone wait for those uplinks. So we ask: who should average with whom, and when, if the replicas may drift apart a little?
+everyone wait for those uplinks. So we ask: who should average with whom, when, and in how many bits, if the replicas may
+drift apart a little?
 
 TEXT
-run plan --topology "$network" --bytes 424kB
+run plan --topology "$network" --bytes 424kB --codec auto
 
 emulate=(--emulate)
 if said=$("$tool" testbed up --topology "$network" 2>"$folder/problem.txt"); then
@@ -44,7 +45,9 @@ fi
 train=(--topology "$network" "${emulate[@]}" --data fashion-mnist --model cnn --train-examples 20000 --epochs 1
        --evaluate-every-iterations 13)
 for method in bsp-ring bsp-hierarchical ssp ds-sync; do
-  run train --method "$method" "${train[@]}" --log "$folder/$method.jsonl"
+  own=()
+  [[ $method != ds-sync ]] || own=(--codec auto)
+  run train --method "$method" "${own[@]}" "${train[@]}" --log "$folder/$method.jsonl"
   echo
 done
 

@@ -100,7 +100,7 @@ def schedule(optimizer, steps, warmup=50):
 def options_of(description):
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--topology", default="python/examples/network.yaml", help="the network, with a worker for each rank")
-    parser.add_argument("--disagreement", type=float, default=0.5, help="for dssync: how far replicas may stay apart")
+    parser.add_argument("--disagreement", type=float, default=0.25, help="for dssync: how far replicas may stay apart")
     parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--evaluate-every", type=int, default=100, metavar="STEPS")
     parser.add_argument("--seed", type=int, default=0, help="of the model and of the windows")

@@ -118,9 +118,9 @@ CostBook::Entry CostBook::make_entry(const Group& group, Page& page, double byte
 
 const CostBook::Used& CostBook::used(Entry& entry) const {
   if (!*entry.used) {
-    Used& use = entry.used->emplace();
-    use.lowering = lowerings_->lowering_of(*entry.way, codecs_);
-    use.other_phases = other_phases(use.lowering, topology_);
+    Lowering lowering = lowerings_->lowering_of(*entry.way, codecs_);
+    const double others = other_phases(lowering, topology_);
+    *entry.used = Used{std::move(lowering), others};
   }
   return **entry.used;
 }
