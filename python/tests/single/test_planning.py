@@ -41,7 +41,7 @@ def test_published():
 def test_exact_regions():
     plan = dssync.plan(TWO_RACKS, exact_inside="rack")
     assert plan.replicas == ((0, 1, 2, 3), (4, 5, 6, 7))
-    assert plan.cost.seconds_per_iteration == pytest.approx(8e6 / 6.25e6 / 9)  # the uplinks, in every ninth iteration
+    assert plan.cost.seconds_per_iteration == pytest.approx(8e6 / 6.25e6 / 2)  # the uplinks, in every second iteration
     assert plan.inside.seconds_per_iteration == pytest.approx(1.5 * 8e6 / 25e6)
     assert "8 workers in 2 exact regions" in repr(plan)
     assert dssync.plan(TWO_RACKS).replicas == ()
