@@ -55,7 +55,7 @@ TEST(TrainFlagsTest, Defaults) {
   EXPECT_FALSE(command.network.topology);
   EXPECT_EQ(command.network.workers, 0);
   EXPECT_EQ(command.sync.method, Method::kDsSync);
-  EXPECT_EQ(command.sync.disagreement, 0.5);
+  EXPECT_EQ(command.sync.disagreement, 0.25);
   EXPECT_FALSE(command.sync.published);
   EXPECT_EQ(command.sync.overlap, Overlap::kAuto);
   EXPECT_EQ(command.sync.state, StateTreatment::kAuto);
@@ -272,7 +272,7 @@ TEST(TrainFlagsTest, PlansAdaptUnlessToldOtherwise) {
   EXPECT_FALSE(parse({"--method", "bsp-ring"}).sync.adapt);
   EXPECT_FALSE(parse({"--disagreement", "0.5"}).sync.steer);
   EXPECT_TRUE(parse({"--disagreement", "auto"}).sync.steer);
-  EXPECT_EQ(parse({"--disagreement", "auto"}).sync.disagreement, 0.5);
+  EXPECT_EQ(parse({"--disagreement", "auto"}).sync.disagreement, 0.25);
   EXPECT_EQ(parse({"--disagreement", "auto:0.3"}).sync.disagreement, 0.3);
 }
 
