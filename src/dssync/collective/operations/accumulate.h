@@ -15,7 +15,7 @@ enum class Rows {
 // REQUIRES: rows is a matrix with as many columns as `sum` has elements.
 void accumulate(const at::Tensor& sum, const at::Tensor& rows, Rows kind, int divisor);
 
-// Divides a sum in place. By a power of two it multiplies: the same bits in half the time.
+// Divides a sum in place. By a power of two it multiplies, which gives the same bits.
 void divide(const at::Tensor& sum, int divisor);
 
 }  // namespace dssync
